@@ -36,12 +36,16 @@ $(INSTALLED): $(PRODUCT)
 install: $(PRODUCT)
 
 demo: $(PRODUCT)
-	$(BIN)/cdu list
+	@echo "1 of 5: the Verilog of a unit"
 	$(BIN)/cdu generate --config tiny -o $(DEMO)/verilog
+	@echo "2 of 5: three training steps through the simulated unit; the simulator is compiled first"
 	$(BIN)/cdu verify --training --steps 3 -o $(DEMO)/training
+	@echo "3 of 5: area and clock of its halves and transforms"
 	$(BIN)/cdu synth --block compressor --block decompressor --block dct --block idct -o $(DEMO)/synth
+	@echo "4 of 5: a network trained with and without compression, three seeds each"
 	$(BIN)/cdu train -o $(DEMO)/train
-	$(BIN)/cdu summary $(DEMO)
+	@echo "5 of 5: one page of all results"
+	$(BIN)/cdu summary $(DEMO) --page
 
 # lint keeps one processor busy, warm another
 test: $(INSTALLED)

@@ -71,3 +71,14 @@ def test_make_does_without_icarus_and_says_so(tmp_path, target, here):
     others = [line for line in planned.splitlines() if "cdu verify" in line and line != icarus]
     assert others
     assert all(line.startswith(".venv/bin/cdu") for line in others)
+
+
+def test_the_demo_counts_its_steps_and_ends_with_a_page(tmp_path):
+    folder = programs(tmp_path / "bin", "make", "sh", "echo")
+    command = [folder / "make", "-n", "--old-file=.venv/.product", "demo"]
+    planned = subprocess.run(command, cwd=ROOT, env={"PATH": str(folder)}, capture_output=True, text=True, check=True).stdout
+    lines = planned.splitlines()
+    steps = [line for line in lines if line.startswith("echo")]
+    assert [line.split(":")[0] for line in steps] == [f'echo "{step} of {len(steps)}' for step in range(1, len(steps) + 1)]
+    assert len([line for line in lines if line.startswith(".venv/bin/cdu")]) == len(steps)
+    assert lines[-1] == ".venv/bin/cdu summary build/demo --page"

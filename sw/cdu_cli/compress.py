@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,8 +11,10 @@ import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.bitstream import STREAM_NAMES
 from cdu_spec.dqt import DQT_HELP
+from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
-from cdu_tools.files import check_target, write_parts
+from cdu_tools.files import STANDARD_INPUT, STANDARD_OUTPUT, check_target, make_folder, scratch_folder, write_parts
+from cdu_tools.mapped import MappedFiles
 
 from cdu_cli.inputs import naming, read_packed
 from cdu_cli.options import (
@@ -26,6 +28,7 @@ from cdu_cli.options import (
     SOption,
     codec_backend,
     given,
+    in_pieces_where_it_can,
     source_argument,
     target_argument,
     whole,
@@ -34,12 +37,17 @@ from cdu_cli.options import (
 from cdu_cli.restored_files import check_format, write_tensors
 from cdu_cli.shown import Shown
 from cdu_cli.tensor_compression import CASTS, TensorCompression, stored_dtype
-from cdu_cli.tensor_files import Tensors, read_tensors
+from cdu_cli.tensor_files import SUFFIXES, Tensors, files_of, read_tensors
 
 if TYPE_CHECKING:
+    from actcodec.backends.backend import Backend
     from actcodec.codecs import Packed
+    from actcodec.codecs.container import Entry
+    from torch import Tensor
 
 _FILE_CODECS = ", ".join(STREAM_NAMES)
+#: Ending of bitstreams in a folder.
+_SUFFIX = ".cdu"
 
 
 def register(app: typer.Typer) -> None:
@@ -50,10 +58,14 @@ def register(app: typer.Typer) -> None:
 
 def compress(
     sources: Annotated[
-        list[Path],
+        list[Path] | None,
         source_argument("IN...", "Files .npy, .npz, .safetensors or .pt of float32, float16, bfloat16, or folders of them"),
-    ],
-    target: Annotated[Path, target_argument("OUT.cdu", "The bitstream to write")],
+    ] = None,
+    target: Annotated[Path | None, target_argument("OUT.cdu", "The bitstream to write; another input with -o")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder for a bitstream of each file (made when missing).", metavar="DIRECTORY"),
+    ] = None,
     codec: Annotated[str, typer.Option(help=f"Codec: {_FILE_CODECS}.")] = "jpeg-act",
     dqt: Annotated[str | None, typer.Option(help=f"Quantisation table of jpeg-act, jpeg-gmc, jpeg-base: {DQT_HELP}.")] = None,
     rec: Annotated[
@@ -98,16 +110,16 @@ def compress(
 ) -> None:
     """Compress tensors in files, lossy: every codec but bypass brings back values that are only near the original ones.
 
-    One .npy array becomes one stream. Tensors with names, several files and folders become one container.
+    One .npy array becomes one stream. Tensors with names, several files and folders become one container; with -o each file
+    becomes one of its own.
 
     Examples: cdu compress activations.npy activations.cdu --codec jpeg-act --dqt optH;
     cdu compress model.safetensors model.cdu --codec sfpr --report
     """
     from actcodec.codecs import CODEC_NAMES
-    from actcodec.codecs.container import serialise
     from actcodec.codecs.option_search import Goal
 
-    check_target(target)
+    inputs, target = _inputs_and_target(sources, target, output, "IN...")
     if codec in set(CODEC_NAMES) - set(STREAM_NAMES):
         raise UserError(f"codec {codec!r} has no bitstream: use {_FILE_CODECS}")
     options = given(
@@ -122,24 +134,69 @@ def compress(
         nonfinite=nonfinite,
     )
     goal = None if max_error is None and ratio is None else Goal(max_error, ratio)
-    each = TensorCompression(codec, options, codec_backend(backend, check), cast, keep, goal, report)
-    tensors = read_tensors(sources, max_bytes)
+    files, shown = MappedFiles(_scratch_folder(target, output)), Shown()
+    chosen = in_pieces_where_it_can(codec_backend(backend, check), backend, files, Shown(shown))
+    each = TensorCompression(codec, options, chosen, cast, keep, goal, report)
+    if output is None:
+        assert target is not None, "without a folder there is a target"
+        write_json(json_file, _compress(inputs, target, each, max_bytes, files, shown))
+        return
+    found = list(files_of(inputs, SUFFIXES))
+    check_distinct("file", [name for _, name in found])
+    made = {}
+    for path, name in found:
+        one = output / f"{name}{_SUFFIX}"
+        make_folder(one.parent)
+        made[str(one)] = _compress([path], one, each, max_bytes, files, shown)
+    write_json(json_file, {"files": made})
+
+
+def _inputs_and_target(
+    sources: Sequence[Path] | None, target: Path | None, output: Path | None, metavar: str
+) -> tuple[list[Path], Path | None]:
+    """Return files to read, and the file to write; there is none where results go to a folder."""
+    inputs = list(sources or [])
+    if output is not None and target is not None:
+        inputs.append(STANDARD_INPUT if target == STANDARD_OUTPUT else target)
+        target = None
+    if not inputs:
+        raise UserError(f"missing argument {metavar!r}")
+    if target is not None:
+        check_target(target)
+    return inputs, target
+
+
+def _scratch_folder(target: Path | None, output: Path | None) -> Path | None:
+    if output is not None:
+        return make_folder(output)
+    assert target is not None, "without a folder there is a target"
+    return scratch_folder(target)
+
+
+def _compress(
+    sources: Sequence[Path], target: Path, each: TensorCompression, max_bytes: int | None, files: MappedFiles, shown: Shown
+) -> dict[str, Any]:
+    """Compress files to one bitstream, and return what --json writes."""
+    from actcodec.codecs.container import serialise, stream_parts
+
+    tensors = read_tensors(sources, max_bytes, files)
     if any(target.exists() and target.samefile(path) for path in tensors.files if path.is_file()):
         raise UserError(f"{target} is read and written: write another file")
-    if keep and not tensors.named:
+    if each.keep and not tensors.named:
         raise UserError(f"--keep needs a container: {sources[0]} holds one tensor without a name, which becomes a stream")
-    with Shown() as shown:
+    with shown:
         compressed = _Compressed(tensors, each, shown)
         shown.begin(f"compressing {', '.join(map(str, sources))}", len(compressed))
-        parts = serialise(compressed) if tensors.named else (one.to_bytes() for one in compressed.values())
+        streams = (part for one in compressed.values() for part in stream_parts(one))
+        parts = serialise(compressed) if tensors.named else streams
         write_parts(target, compressed.counted(parts))
     original = sum(about["bytes_original"] for about in compressed.about.values())
-    if report or goal:
+    if each.report or each.goal:
         for line in compressed.lines:
             print(line, file=sys.stderr)
     result = {"bytes_original": original, "bytes_compressed": compressed.size, "ratio": original / compressed.size}
     print(f"{target}: {compressed.size} bytes from {original}, ratio {result['ratio']:.2f}", file=sys.stderr)
-    write_json(json_file, {**result, "tensors": compressed.about} if tensors.named else compressed.about[""])
+    return {**result, "tensors": compressed.about} if tensors.named else compressed.about[""]
 
 
 class _Compressed(Mapping[str, "Packed"]):
@@ -176,18 +233,33 @@ class _Compressed(Mapping[str, "Packed"]):
         """Return the number of tensors."""
         return len(self._tensors.loads)
 
-    def counted(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield parts of the output and count their bytes."""
+    def counted(self, parts: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+        """Yield parts of the output and count their bytes; what was read of mapped files leaves the memory after each."""
         for part in parts:
             self.size += len(part)
             yield part
+            self._each.backend.release()
 
 
 def decompress(
-    source: Annotated[Path, source_argument("IN.cdu", "A bitstream")],
+    sources: Annotated[
+        list[Path] | None, source_argument("IN.cdu", "A bitstream; with -o several, and folders of files .cdu")
+    ] = None,
     target: Annotated[
-        Path, target_argument("OUT", "The file to write: .npz, .safetensors, .pt; otherwise .npy, or .npz for a container")
-    ],
+        Path | None,
+        target_argument(
+            "OUT", "The file to write: .npz, .safetensors, .pt; otherwise .npy, or .npz for a container; another input with -o"
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Folder for an .npy, or .npz for a container, of each file (made when missing).",
+            metavar="DIRECTORY",
+        ),
+    ] = None,
     backend: BackendOption = "auto",
     check: CheckOption = False,
     max_bytes: MaxBytesOption = None,
@@ -197,22 +269,74 @@ def decompress(
 
     Example: cdu decompress activations.cdu activations.npy
     """
-    check_target(target)
-    chosen = codec_backend(backend, check)
-    packed = read_packed(source, max_bytes)
+    inputs, target = _inputs_and_target(sources, target, output, "IN.cdu")
+    files, shown = MappedFiles(_scratch_folder(target, output)), Shown()
+    chosen = in_pieces_where_it_can(codec_backend(backend, check), backend, files, Shown(shown))
+    if output is None:
+        if len(inputs) > 1:
+            raise UserError(f"{len(inputs)} files are restored to a folder: give one with -o")
+        assert target is not None, "without a folder there is a target"
+        write_json(json_file, _decompress(inputs[0], target, chosen, max_bytes, files, shown)[1])
+        return
+    found = list(files_of(inputs, (_SUFFIX,)))
+    check_distinct("file", [name for _, name in found])
+    made = {}
+    for path, name in found:
+        make_folder((output / name).parent)
+        one, about = _decompress(path, output / name, chosen, max_bytes, files, shown, add_ending=True)
+        made[str(one)] = about
+    write_json(json_file, {"files": made})
+
+
+def _decompress(
+    source: Path,
+    target: Path,
+    backend: Backend,
+    max_bytes: int | None,
+    files: MappedFiles,
+    shown: Shown,
+    add_ending: bool = False,
+) -> tuple[Path, dict[str, Any]]:
+    """Restore a bitstream to a file, whose ending may be left to what it holds; return the file, and what --json writes."""
+    packed = read_packed(source, max_bytes, files)
+    if add_ending:
+        target = target.with_name(f"{target.name}{'.npz' if packed.container else '.npy'}")
     check_format(target, packed.container)
-    tensors = {}
-    about: dict[str, Any] = {}
-    with Shown() as shown, naming(source):
+    with shown, naming(source):
         shown.begin(f"decompressing {source}", len(packed.streams))
-        for name, entry in packed.tensors().items():
-            tensors[name] = entry.decompress(chosen)
-            about[name] = {
-                "codec": entry.codec,
-                "shape": list(entry.header.shape),
-                "dtype": stored_dtype(entry.header.dtype),
-                "bytes_compressed": entry.nbytes,
-            }
-            shown.step()
-        write_tensors(target, tensors, packed.container)
-    write_json(json_file, {"tensors": about} if packed.container else about[""])
+        restored = _Restored(packed.tensors(), backend, shown)
+        write_tensors(target, restored, packed.container, files)
+    about = {name: _about(entry) for name, entry in restored.entries.items()}
+    return target, {"tensors": about} if packed.container else about[""]
+
+
+class _Restored(Mapping[str, "Tensor"]):
+    """Tensors that are decompressed on access, so that one is in memory at a time."""
+
+    def __init__(self, entries: Mapping[str, Entry], backend: Backend, shown: Shown) -> None:
+        self.entries = entries
+        self._backend, self._shown = backend, shown
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Decompress a tensor."""
+        tensor = self.entries[name].decompress(self._backend)
+        self._shown.step()
+        return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over names."""
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        """Return the number of tensors."""
+        return len(self.entries)
+
+
+def _about(entry: Entry) -> dict[str, Any]:
+    """Return the description of a restored tensor, as --json writes it."""
+    return {
+        "codec": entry.codec,
+        "shape": list(entry.header.shape),
+        "dtype": stored_dtype(entry.header.dtype),
+        "bytes_compressed": entry.nbytes,
+    }

@@ -53,7 +53,7 @@ def info(
     write_json(json_file, {"bytes_compressed": packed.size, "tensors": about} if packed.container else about[""])
 
 
-def _about(entry: Entry, stream: bytes) -> dict[str, Any]:
+def _about(entry: Entry, stream: bytes | memoryview) -> dict[str, Any]:
     """Return the description of one tensor, as --json writes it."""
     header = entry.header
     return {

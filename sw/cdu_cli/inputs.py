@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from cdu_tools.errors import UserError
 from cdu_tools.files import STANDARD_INPUT
+from cdu_tools.mapped import LARGE_BYTES, PIECE_BYTES, MappedFiles
 from cdu_tools.memory import tensor_bytes
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _NO_ARRAY = "it is no whole .npy file; save an array of numbers with numpy.save"
 class PackedFile:
     """The content of a .cdu file: streams by name, one without a name unless the file is a container."""
 
-    streams: dict[str, bytes]
+    streams: dict[str, bytes | memoryview]
     container: bool
 
     @property
@@ -52,8 +53,8 @@ class PackedFile:
         return {name: entry_of(stream) for name, stream in self.streams.items()}
 
 
-def read_packed(path: Path, max_bytes: int | None) -> PackedFile:
-    """Read a stream or a container.
+def read_packed(path: Path, max_bytes: int | None, files: MappedFiles | None = None) -> PackedFile:
+    """Read a stream or a container; a large file is mapped where ``files`` are given.
 
     Raises UserError for any other content, and if its tensors have more than ``max_bytes`` (default
     :func:`cdu_tools.memory.tensor_bytes`) together.
@@ -62,9 +63,13 @@ def read_packed(path: Path, max_bytes: int | None) -> PackedFile:
 
     limit = tensor_bytes() if max_bytes is None else max_bytes
     with opened(path) as file, naming(path):
+        whole = None
+        if files is not None and _left(file, 0) >= LARGE_BYTES:
+            whole = files.mapped(file)[file.tell() :]
         begin = file.read(len(container.MAGIC))
         if begin != container.MAGIC:
-            return PackedFile({"": _stream(file, begin, limit)}, container=False)
+            stream = _stream(file, begin, limit) if whole is None else _mapped_stream(whole, limit)
+            return PackedFile({"": stream}, container=False)
         start = io.BytesIO(begin)
 
         def read(size: int) -> bytes:
@@ -73,7 +78,7 @@ def read_packed(path: Path, max_bytes: int | None) -> PackedFile:
             # Nothing is allocated for what a file does not have.
             return head + file.read(min(missing, _left(file, missing)))
 
-        return PackedFile(dict(container.streams(read, limit)), container=True)
+        return PackedFile(dict(container.streams(read, limit, whole)), container=True)
 
 
 def read_either(path: Path, max_bytes: int | None) -> npt.NDArray[np.generic] | Compressed | JpegBaseCompressed:
@@ -131,7 +136,17 @@ def _stream(file: BinaryIO, begin: bytes, limit: int) -> bytes:
     return begin + file.read(min(missing, _left(file, missing)))
 
 
-def read_numbers(path: Path, file: BinaryIO, begin: bytes, limit: int) -> npt.NDArray[np.generic]:
+def _mapped_stream(whole: memoryview, limit: int) -> memoryview:
+    """Return a mapped stream whose tensor is not too large."""
+    from actcodec.codecs.compressed import PREFIX_BYTES, check_size, header_of
+
+    check_size(header_of(whole[:PREFIX_BYTES]), limit)
+    return whole
+
+
+def read_numbers(
+    path: Path, file: BinaryIO, begin: bytes, limit: int, files: MappedFiles | None = None
+) -> npt.NDArray[np.generic]:
     """Read the array of an .npy file in native byte order, C contiguous.
 
     Parameters
@@ -142,6 +157,9 @@ def read_numbers(path: Path, file: BinaryIO, begin: bytes, limit: int) -> npt.ND
         An open file, and its first bytes, which were read already.
     limit
         Most bytes of the array.
+    files
+        Where given, a large array is not read into memory but mapped: the file itself where its values lie as they are needed,
+        otherwise a copy. An array with its first axis innermost is read into memory.
 
     UserError for what is no whole .npy file of versions 1.0 to 3.0, for Python objects and for a larger array.
     """
@@ -159,14 +177,37 @@ def read_numbers(path: Path, file: BinaryIO, begin: bytes, limit: int) -> npt.ND
         raise UserError(f"{path} holds an array of {size} bytes: {limit} are allowed, a greater --max-bytes allows more")
     if not 0 <= size <= _left(file, size):
         raise UserError(f"cannot read {path}: {_NO_ARRAY}")
-    values = np.empty(prod(shape), dtype)
-    if values.size and _read_into(file, values.view(np.uint8).data) < size:
-        raise UserError(f"cannot read {path}: {_NO_ARRAY}")
+    if files is not None and size >= LARGE_BYTES and not fortran:
+        values = _mapped_values(path, file, dtype, size, files)
+    else:
+        values = np.empty(prod(shape), dtype)
+        if values.size and _read_into(file, values.view(np.uint8).data) < size:
+            raise UserError(f"cannot read {path}: {_NO_ARRAY}")
     if behind := file.read(len(NPY_MAGIC)):
         what = "another array" if behind == NPY_MAGIC else "other bytes"
         raise UserError(f"{path} has {what} behind the end of its array: write one array to a file")
     array = values.reshape(shape, order="F" if fortran else "C")
     return np.ascontiguousarray(array, dtype=native).reshape(shape)
+
+
+def _mapped_values(
+    path: Path, file: BinaryIO, dtype: np.dtype[np.generic], size: int, files: MappedFiles
+) -> npt.NDArray[np.generic]:
+    """Return the values that follow in a file, in native byte order, without reading them into memory."""
+    import numpy as np
+
+    native = dtype.newbyteorder("=")
+    if dtype == native and _left(file, 0) >= size and (place := file.tell()) % dtype.alignment == 0:
+        whole = files.mapped(file)
+        file.seek(place + size)
+        return np.frombuffer(whole[place : place + size], native)
+    with files.scratch() as copy:
+        for begin in range(0, size, PIECE_BYTES):
+            part = np.empty(min(PIECE_BYTES, size - begin) // dtype.itemsize, dtype)
+            if _read_into(file, part.view(np.uint8).data) < part.nbytes:
+                raise UserError(f"cannot read {path}: {_NO_ARRAY}")
+            copy.write(part.astype(native, copy=False).view(np.uint8).data)
+        return np.frombuffer(files.mapped(copy), native)
 
 
 def _array_header(file: BinaryIO, begin: bytes) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:

@@ -20,6 +20,8 @@ from rich.status import Status
 if TYPE_CHECKING:
     from actcodec.codecs import Backend
     from cdu.delivery.memories import Memories
+    from cdu_tools.mapped import MappedFiles
+    from cdu_tools.progress import Progress
 
 #: Threads, or processes, of one command.
 MAX_THREADS = 1024
@@ -170,6 +172,14 @@ def codec_backend(name: str, check: bool) -> Backend:
 
         return CheckedBackend(chosen)
     return chosen
+
+
+def in_pieces_where_it_can(backend: Backend, name: str, files: MappedFiles, progress: Progress) -> Backend:
+    """Return a backend that computes large tensors in pieces, or the given one, if its ``name`` is that of hardware."""
+    from actcodec.backends.named import AUTO, NATIVE, TORCH
+    from actcodec.backends.streamed_backend import StreamedBackend
+
+    return StreamedBackend(backend, files, progress) if name in (AUTO, NATIVE, TORCH) else backend
 
 
 def waiting(sentence: str) -> Status:

@@ -12,7 +12,8 @@ from cdu_tools.errors import UserError
 from cdu_tools.files import check_target
 
 #: Parameters of the commands that name a file to write; of --table the file is read, too.
-_WRITTEN = ("target", "json_file", "record")
+_TARGET = "target"
+_WRITTEN = (_TARGET, "json_file", "record")
 _CHANGED = ("table",)
 #: The parameter that names a folder to make.
 _FOLDER = "output"
@@ -30,13 +31,15 @@ def check_outputs(values: Mapping[str, Any]) -> None:
         raise UserError(
             "- stands for standard input and output only where --help says so: name a file, by its whole path if it is called -"
         )
-    outputs = [(name, Path(values[name])) for name in (*_WRITTEN, *_CHANGED) if values.get(name) is not None]
     folder = values.get(_FOLDER)
+    # Where results go to a folder, the name in the place of a target is one more input.
+    written = _WRITTEN if folder is None else tuple(name for name in _WRITTEN if name != _TARGET)
+    outputs = [(name, Path(values[name])) for name in (*written, *_CHANGED) if values.get(name) is not None]
     if folder is not None:
         _check_folder(Path(folder))
-    inputs = list(_inputs({name: value for name, value in values.items() if name not in (*_WRITTEN, *_CHANGED, _FOLDER)}))
+    inputs = list(_inputs({name: value for name, value in values.items() if name not in (*written, *_CHANGED, _FOLDER)}))
     for index, (name, path) in enumerate(outputs):
-        if name in _WRITTEN:
+        if name in written:
             _check_writable(path, None if folder is None else Path(folder))
         if any(_same(path, other) for other in inputs):
             raise UserError(f"{path} is read and written: write another file")

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from cdu_tools.errors import UserError
-from cdu_tools.files import write_whole
+from cdu_tools.files import write_parts, write_whole
+from cdu_tools.mapped import PIECE_BYTES, MappedFiles, in_pieces
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     from torch import Tensor
 
 #: Metadata of a .safetensors file of torch, which transformers asks for.
@@ -34,7 +33,7 @@ def check_format(target: Path, container: bool) -> None:
         raise UserError(f"{target} has room for one array: use .npz, .safetensors or .pt for the tensors of a container")
 
 
-def write_tensors(target: Path, tensors: Mapping[str, Tensor], container: bool) -> None:
+def write_tensors(target: Path, tensors: Mapping[str, Tensor], container: bool, files: MappedFiles) -> None:
     """Write tensors as a whole file in the format of the target's ending.
 
     Parameters
@@ -43,61 +42,64 @@ def write_tensors(target: Path, tensors: Mapping[str, Tensor], container: bool) 
         A file that ends with .npz, .safetensors, .pt or .pth; with any other ending it becomes an .npy file, or an .npz file of
         a container.
     tensors
-        Tensors by name; without a container, one with the name "".
+        Tensors by name; without a container, one with the name "". An .npz file asks for one after the other.
     container
         Whether the names are those of a container.
+    files
+        Mapped files, which give their pages back while values are written.
 
     numpy has no bfloat16: such tensors become float32, and a note says so.
     """
     suffix = target.suffix.lower()
     if suffix in _TORCH_SUFFIXES:
-        _write_torch(target, dict(tensors) if container else tensors[""])
-        return
-    named = tensors if container else {_UNNAMED: tensors[""]}
-    if suffix == ".safetensors":
+        import torch
+
+        content = dict(tensors) if container else tensors[""]
+        _write_archive(target, lambda file: torch.save(content, file), files)
+    elif suffix == ".safetensors":
         from safetensors.torch import save
 
+        named = tensors if container else {_UNNAMED: tensors[""]}
         if _RESERVED in named:
             raise UserError(f"{target} cannot hold a tensor called {_RESERVED}, the name of its metadata: use .npz or .pt")
         write_whole(target, save({name: tensor.contiguous() for name, tensor in named.items()}, _METADATA))
     elif suffix == ".npz" or container:
-        write_whole(target, _npz({name: _array(target, tensor) for name, tensor in named.items()}))
+        _write_archive(target, lambda file: _write_npz(target, file, tensors, files), files)
     else:
-        write_whole(target, *_npy(_array(target, tensors[""])))
+        write_parts(target, _npy(target, tensors[""], files))
 
 
-def _write_torch(target: Path, content: Tensor | dict[str, Tensor]) -> None:
-    import torch
+def _write_archive(target: Path, write: Callable[[BinaryIO], None], files: MappedFiles) -> None:
+    """Write a file that a function makes, whole or not at all, without having it in memory."""
+    with files.scratch() as file:
+        write(file)
+        write_parts(target, in_pieces(files.mapped(file)))
 
-    file = io.BytesIO()
-    torch.save(content, file)
-    write_whole(target, file.getbuffer())
 
-
-def _array(target: Path, tensor: Tensor) -> npt.NDArray[np.generic]:
+def _npy(target: Path, tensor: Tensor, files: MappedFiles) -> Iterator[bytes | memoryview]:
+    """Yield header and values of an .npy file."""
+    import numpy as np
     import torch
 
     if tensor.dtype is torch.bfloat16:
         print(f"note: numpy has no bfloat16: {target} holds the same values as float32", file=sys.stderr)
-        tensor = tensor.float()
-    array: npt.NDArray[np.generic] = tensor.contiguous().numpy()
-    return array
-
-
-def _npy(array: npt.NDArray[np.generic]) -> tuple[bytes, memoryview]:
-    """Return header and values of an .npy file."""
-    import numpy as np
-
+    dtype = torch.float32 if tensor.dtype is torch.bfloat16 else tensor.dtype
     head = io.BytesIO()
-    np.lib.format.write_array_header_1_0(head, np.lib.format.header_data_from_array_1_0(array))
-    return head.getvalue(), array.reshape(-1).view(np.uint8).data
+    about = {
+        "descr": np.lib.format.dtype_to_descr(torch.zeros(0, dtype=dtype).numpy().dtype),
+        "fortran_order": False,
+        "shape": tuple(tensor.shape),
+    }
+    np.lib.format.write_array_header_1_0(head, about)
+    yield head.getvalue()
+    for part in tensor.reshape(-1).split(PIECE_BYTES // dtype.itemsize):
+        yield part.to(dtype).numpy().view(np.uint8).data
+        files.release()
 
 
-def _npz(arrays: Mapping[str, npt.NDArray[np.generic]]) -> memoryview:
-    file = io.BytesIO()
+def _write_npz(target: Path, file: BinaryIO, tensors: Mapping[str, Tensor], files: MappedFiles) -> None:
     with zipfile.ZipFile(file, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(zipfile.ZipInfo(f"{name}.npy", _DATE), "w", force_zip64=True) as member:
-                for part in _npy(array):
+        for name in tensors:
+            with archive.open(zipfile.ZipInfo(f"{name or _UNNAMED}.npy", _DATE), "w", force_zip64=True) as member:
+                for part in _npy(target, tensors[name], files):
                     member.write(part)
-    return file.getbuffer()

@@ -12,25 +12,23 @@ import typer
 from cdu_tools.files import make_folder
 from cdu_tools.report import Report
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from cdu_cli.options import write_json
 
 
 class Shown(AbstractContextManager["Shown"]):
-    """A :class:`cdu_tools.progress.Progress` on standard error: one bar, and lines above it."""
+    """A :class:`cdu_tools.progress.Progress` on standard error: one bar with its percentage, and lines above it.
 
-    def __init__(self) -> None:
-        columns = (
-            TextColumn("{task.description}", markup=False),  # names of files in it may have any characters
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        )
-        console = Console(stderr=True)
-        # Where nobody looks on, a bar would be an empty line.
-        self._bars = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    Parameters
+    ----------
+    outer
+        What is shown already, below whose bar this one comes; it begins and ends with that.
+    """
+
+    def __init__(self, outer: Shown | None = None) -> None:
         self._bar: TaskID | None = None
+        self._bars: Progress = _bars() if outer is None else outer._bars
 
     def __enter__(self) -> Shown:
         """Show."""
@@ -55,6 +53,19 @@ class Shown(AbstractContextManager["Shown"]):
     def say(self, line: str) -> None:
         """Implement :class:`~cdu_tools.progress.Progress`."""
         self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _bars() -> Progress:
+    columns = (
+        TextColumn("{task.description}", markup=False),  # names of files in it may have any characters
+        BarColumn(),
+        TaskProgressColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    # Where nobody looks on, a bar would be an empty line.
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def command_line() -> str:

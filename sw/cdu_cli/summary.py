@@ -10,14 +10,24 @@ from typing import Annotated, Any
 
 import typer
 from cdu_tools.errors import MissingToolError, UserError, unreadable
+from cdu_tools.files import check_target, write_whole
+
+from cdu_cli.results_page import page as results_page
+
+_TITLE = "The unit and what it does to training"
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog="Example: cdu summary build/demo")(summary)
+    app.command(epilog="Example: cdu summary build/demo --page")(summary)
 
 
-def summary(folder: Annotated[Path, typer.Argument(help="Folder with results of other commands in its subfolders.")]) -> None:
+def summary(
+    folder: Annotated[Path, typer.Argument(help="Folder with results of other commands in its subfolders.")],
+    page: Annotated[
+        bool, typer.Option("--page", help="Write FOLDER/index.html, too: a picture of the unit, tables and plots.")
+    ] = False,
+) -> None:
     """Print what generate, verify, synth and train found, a line each.
 
     Looks for their JSON files one folder below the given one.
@@ -27,20 +37,30 @@ def summary(folder: Annotated[Path, typer.Argument(help="Folder with results of 
 
     if not folder.is_dir():
         raise UserError(f"{unreadable(folder, folder=True)}; give a folder with results of other commands in its subfolders")
-    table = Table("what", "result", "where", title="The unit and what it does to training", title_justify="left")
+    target = folder / "index.html"
+    if page:
+        check_target(target)
+    contents: dict[Path, Any] = {}
+    lines: list[tuple[str, str, Path]] = []
     for path in sorted(folder.glob("*/*.json")):
         try:
-            for what, result in _lines(json.loads(path.read_text(encoding="utf-8"))):
-                table.add_row(what, result, str(path.parent))
+            contents[path] = json.loads(path.read_text(encoding="utf-8"))
+            lines += [(what, result, path.parent) for what, result in _lines(contents[path])]
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}") from None
         except ValueError:
             raise UserError(f"{path} is no JSON: remove it, or make it again with the command that wrote it") from None
         except (AttributeError, KeyError, TypeError, statistics.StatisticsError):
             raise UserError(f"{path} is no result of a command as it is now: remove it, or make it again") from None
-    if not table.row_count:
+    if not lines:
         raise MissingToolError(f"no results below {folder}: make some with `make demo`")
+    table = Table("what", "result", "where", title=_TITLE, title_justify="left")
+    for what, result, where in lines:
+        table.add_row(what, result, str(where))
     Console(width=140).print(table)
+    if page:
+        write_whole(target, results_page(_TITLE, lines, contents, folder))
+        typer.echo(f"one page with pictures, tables and plots: {target}")
 
 
 def _lines(content: Any) -> Iterator[tuple[str, str]]:

@@ -116,7 +116,7 @@ class TensorCompression:
         packed: Packed
         found: Mapping[str, Any] = {}
         if self.keep and not self.takes(tensor):
-            packed, name = ExactCopy.of(tensor), ExactCopy.codec
+            packed, name = ExactCopy.of(tensor, clone=False), ExactCopy.codec
         else:
             values, name = self._cast(tensor), self.codec
             if self.goal is None:
@@ -159,15 +159,20 @@ class TensorCompression:
             return tensor
         if tensor.dtype.is_complex:
             raise UserError(f"it holds {dtype_name(tensor.dtype)}, which --cast does not convert: use real numbers")
-        values = tensor.to(getattr(torch, self.cast))
-        if bool((values.isinf() & tensor.isfinite()).any()):
-            raise UserError(f"it has values beyond the range of {self.cast}: cast to a number format with a greater range")
-        return values
+        dtype = getattr(torch, self.cast)
+
+        def convert(given: Tensor) -> Tensor:
+            values: Tensor = given.to(dtype)
+            if bool((values.isinf() & given.isfinite()).any()):
+                raise UserError(f"it has values beyond the range of {self.cast}: cast to a number format with a greater range")
+            return values
+
+        return self.backend.converted(tensor, convert)
 
     def _error(self, tensor: Tensor, packed: Packed) -> ReconstructionError:
         from actcodec.codecs.reconstruction_error import reconstruction_error
 
-        return reconstruction_error(tensor, packed.decompress(self.backend))
+        return reconstruction_error(tensor, packed.decompress(self.backend), self.backend.release)
 
 
 def printed(name: str) -> str:

@@ -7,6 +7,7 @@ import os
 import pickle
 import stat
 import sys
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
 from cdu_tools.files import STANDARD_INPUT
+from cdu_tools.mapped import MappedFiles
 from cdu_tools.memory import tensor_bytes
 
 from cdu_cli.inputs import NPY_MAGIC, opened, read_numbers
@@ -63,7 +65,7 @@ class Tensors:
     files: Sequence[Path]
 
 
-def read_tensors(sources: Sequence[Path], max_bytes: int | None) -> Tensors:
+def read_tensors(sources: Sequence[Path], max_bytes: int | None, mapped: MappedFiles | None = None) -> Tensors:
     """Open files and folders of tensors.
 
     Parameters
@@ -73,20 +75,22 @@ def read_tensors(sources: Sequence[Path], max_bytes: int | None) -> Tensors:
         folder, names of files stand before those of tensors: ``FILE/TENSOR``.
     max_bytes
         Most bytes of one tensor; None for :func:`cdu_tools.memory.tensor_bytes`.
+    mapped
+        Where given, large arrays of .npy and .npz files are mapped, not read into memory.
 
     Raises UserError for files of other formats, for a name that two tensors have, and if there is no tensor.
     """
-    files = list(_files(sources))
+    files = list(files_of(sources, SUFFIXES))
     limit = tensor_bytes() if max_bytes is None else max_bytes
     if len(files) == 1 and not sources[0].is_dir():
         ((path, _),) = files
-        loads = _file(path, limit)
+        loads = _file(path, limit, mapped)
         if not loads:
             raise UserError(f"{path} holds no tensors")
         return Tensors(loads, "" not in loads, [path])
     merged: dict[str, Load] = {}
     for path, prefix in files:
-        for name, load in _file(path, limit).items():
+        for name, load in _file(path, limit, mapped).items():
             full = f"{prefix}/{name}" if name else prefix
             if full in merged:
                 raise UserError(f"two tensors would be called {full!r}: rename one of their files")
@@ -96,25 +100,25 @@ def read_tensors(sources: Sequence[Path], max_bytes: int | None) -> Tensors:
     return Tensors(merged, True, [path for path, _ in files])
 
 
-def _files(sources: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """Yield files and the names that represent them."""
+def files_of(sources: Sequence[Path], suffixes: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """Yield files, those of folders by their endings, and names for them: paths below the folder without the ending."""
     for source in sources:
         if not source.is_dir():
             yield source, source.stem
             continue
-        inside = sorted(path for path in source.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+        inside = sorted(path for path in source.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
         if not inside:
-            raise UserError(f"the folder {source} has no file that ends with {', '.join(SUFFIXES)}")
+            raise UserError(f"the folder {source} has no file that ends with {', '.join(suffixes)}")
         for path in inside:
             yield path, path.relative_to(source).with_suffix("").as_posix()
 
 
-def _file(path: Path, limit: int) -> Mapping[str, Load]:
+def _file(path: Path, limit: int, mapped: MappedFiles | None) -> Mapping[str, Load]:
     """Return the tensors of one file by name."""
     with opened(path) as file:
         begin = file.read(_LENGTH_BYTES + 1)
         if begin[: len(NPY_MAGIC)] == NPY_MAGIC:
-            array = read_numbers(path, file, begin, limit)
+            array = read_numbers(path, file, begin, limit, mapped)
             return {"": lambda: _tensor(path, "", array)}
         is_zip, is_safetensors = begin.startswith(_ZIP_MAGIC), begin[_LENGTH_BYTES:] == _BRACE
         if not (is_zip or is_safetensors):
@@ -122,7 +126,7 @@ def _file(path: Path, limit: int) -> Mapping[str, Load]:
         regular = path != STANDARD_INPUT and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
         whole = None if regular else _rest(path, file, begin, limit)
     try:
-        return _safetensors(path, whole, limit) if is_safetensors else _archive(path, whole, limit)
+        return _safetensors(path, whole, limit) if is_safetensors else _archive(path, whole, limit, mapped)
     except _BROKEN:
         kind = ".safetensors" if is_safetensors else ".npz or torch"
         raise UserError(f"cannot read {path}: it is no whole {kind} file") from None
@@ -139,23 +143,24 @@ def _rest(path: Path, file: BinaryIO, begin: bytes, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _archive(path: Path, whole: bytes | None, limit: int) -> Mapping[str, Load]:
+def _archive(path: Path, whole: bytes | None, limit: int, mapped: MappedFiles | None) -> Mapping[str, Load]:
     with zipfile.ZipFile(path if whole is None else io.BytesIO(whole)) as archive:
         names = archive.namelist()
     if any(Path(name).name == _TORCH_INDEX for name in names):
         return _torch(path, whole, limit)
     keys = [name.removesuffix(".npy") for name in names]
     check_distinct(f"{path}: array", keys)
-    return {key: _member(path, whole, name, limit) for key, name in zip(keys, names, strict=True)}
+    return {key: _member(path, whole, name, limit, mapped) for key, name in zip(keys, names, strict=True)}
 
 
-def _member(path: Path, whole: bytes | None, name: str, limit: int) -> Load:
+def _member(path: Path, whole: bytes | None, name: str, limit: int, mapped: MappedFiles | None) -> Load:
     """Return a function that loads one array of an .npz file."""
 
     def load() -> Tensor:
         try:
             with zipfile.ZipFile(path if whole is None else io.BytesIO(whole)) as archive, archive.open(name) as file:
-                array = read_numbers(Path(f"{path}/{name}"), file, file.read(len(NPY_MAGIC)), limit)  # type: ignore[arg-type]
+                begin = file.read(len(NPY_MAGIC))
+                array = read_numbers(Path(f"{path}/{name}"), file, begin, limit, mapped)  # type: ignore[arg-type]
         except _BROKEN:
             raise UserError(f"cannot read {path}: its array {name!r} is damaged") from None
         return _tensor(path, name.removesuffix(".npy"), array)
@@ -171,9 +176,11 @@ def _tensor(path: Path, name: str, array: npt.NDArray[np.generic]) -> Tensor:
     what = f"array {name!r} of {path}" if name else f"{path}"
     if array.dtype.kind == "V" and array.dtype.itemsize == 2 and not array.dtype.names:
         print(f"note: {what} holds |V2, which is read as bfloat16", file=sys.stderr)
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+        return _tensor(path, name, array.view(np.int16)).view(torch.bfloat16)
     try:
-        return torch.from_numpy(array)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a mapped file cannot be written, and nothing writes it
+            return torch.from_numpy(array)
     except TypeError:
         raise UserError(f"{what} holds {array.dtype}: use an array of floats, integers or bool") from None
 

@@ -76,6 +76,13 @@ def check_target(path: Path) -> None:
                 raise PermissionError(None, os.strerror(errno.EACCES))
 
 
+def scratch_folder(target: Path) -> Path | None:
+    """Return the folder in which :func:`write_parts` makes a file; None for a target that is no regular file."""
+    there = _there(target)
+    regular = _own_descriptor(target) is None and (there is None or stat.S_ISREG(there.st_mode))
+    return Path(os.path.realpath(target)).parent if regular else None
+
+
 def make_folder(path: Path) -> Path:
     """Make a folder and its parents if they are missing; UserError if this fails."""
     try:

@@ -36,9 +36,12 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table in Markdown; columns of numbers are aligned right."""
-        columns = range(len(self.header))
-        marks = ["--:" if all(_NUMBER.match(one[at]) for one in self.rows) else "---" for at in columns]
+        marks = ["--:" if right else "---" for right in self.numeric()]
         return "\n".join(map(table_row, (self.header, marks, *self.rows)))
+
+    def numeric(self) -> list[bool]:
+        """Return which columns hold numbers alone."""
+        return [all(_NUMBER.match(one[at]) for one in self.rows) for at in range(len(self.header))]
 
     def csv(self) -> str:
         """Return the table as CSV."""

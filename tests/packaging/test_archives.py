@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -35,10 +36,10 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """The wheel's content in a folder of its own."""
+    """The wheel, installed by pip in a folder of its own; packages that it needs are those of this environment."""
     folder = tmp_path_factory.mktemp("installed")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--no-index", "--target", folder]
+    subprocess.run([*pip, wheel], check=True, capture_output=True, timeout=300)
     return folder
 
 
@@ -89,6 +90,14 @@ def test_nothing_is_taken_from_the_checkout(installed, use):
     assert "zvc_encoder.v" in use(command, "generate", "--block", "zvc_encoder", "-o", "out")
 
 
+def test_the_readmes_first_python_runs_from_the_wheel(installed, use):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (snippet,) = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    said = use(f"{snippet}\nprint(actcodec.__file__)")
+    assert re.search(r"^activations .* \d\.\d\d$", said, re.MULTILINE), said
+    assert said.splitlines()[-1] == str(installed / "actcodec" / "__init__.py")
+
+
 def test_no_module_of_a_package_names_the_checkout():
     """Data are found beside the module that reads them, never above its package."""
     for package in PACKAGES:
@@ -104,6 +113,16 @@ def test_the_release_check_looks_at_every_package():
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "PACKAGES"
     )
     assert set(ast.literal_eval(assigned)) == {package.name for package in PACKAGES}
+
+
+def test_the_release_check_knows_every_extra_and_installs_it_after_those_that_it_includes():
+    release_check = runpy.run_path(str(CHECK))
+    order = release_check["in_order"]()
+    assert sorted(order) == sorted(METADATA["project"]["optional-dependencies"])
+    for extra in order:
+        assert set(release_check["included"](extra)) < set(order[: order.index(extra) + 1])
+    assert release_check["included"]("verify") == ["train"]
+    assert release_check["claimed"]() == ["3.11", "3.12", "3.13"]
 
 
 def test_the_release_check_fails_in_one_sentence(tmp_path):

@@ -59,3 +59,10 @@ class Backend(ABC):
         no hardware has (:mod:`actcodec.golden.floating`).
         """
         return cast("Callable[P, R]", self.implementations.get(function, function))(*arguments, **options)
+
+    def converted(self, x: Tensor, convert: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return a tensor whose values a function has converted one by one, for instance to another number format."""
+        return convert(x)
+
+    def release(self) -> None:  # noqa: B027
+        """Give memory back that can be read again from files; called between pieces of a large tensor."""

@@ -50,6 +50,7 @@ class Job:
     coder: Coder = Coder.ZVC  #: coder of jpeg-act's blocks
     point: int = 0  #: reconstruction point in eighths of a step; ignored by compression
     mx: MxSettings | None = None  #: mode mx only
+    first: int = 0  #: number of the job's first beat in its tensor; software computes a part of a tensor so
 
 
 def settings_of(job: Job) -> AffineSettings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 import torch
@@ -102,7 +103,7 @@ def _encoded(matrix: Tensor, view: MatrixView, job: Job) -> Tensor:
         k = piece.scales(job, job.scales, matrix.device)
         offsets = piece.scales(job, job.offsets, matrix.device) if job.mode.has_offsets else None
         integers = sfpr16(values, k, offsets) if job.mode.is_affine else sfpr(values, k)
-        done.append(CODINGS[job.mode].encode(integers, piece, job))
+        done.append(CODINGS[job.mode].encode(integers, replace(piece, first=job.first + piece.first), job))
     return torch.cat(done)
 
 

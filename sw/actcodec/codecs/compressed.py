@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -62,6 +63,10 @@ class Compressed:
 
     def to_bytes(self) -> bytes:
         """Return the serialised stream (docs/reference/bitstream.md)."""
+        return b"".join(self.parts())
+
+    def parts(self) -> Iterator[memoryview]:
+        """Yield the serialised stream in pieces; a payload in a mapped file is never in memory as a whole."""
         return bitstream.serialise(self.header, self.shifts, self.reciprocals, self.payload, self.offsets)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
@@ -93,7 +98,7 @@ class RawCopy:
         return self.tensor.clone()
 
 
-def from_bytes(stream: bytes, max_bytes: int | None = None) -> Compressed | JpegBaseCompressed:
+def from_bytes(stream: bytes | memoryview, max_bytes: int | None = None) -> Compressed | JpegBaseCompressed:
     """Return the compressed tensor of a stream of either kind (docs/reference/bitstream.md), on the CPU.
 
     Raises BitstreamError unless ``stream`` is exactly one intact stream. Raises OversizeError, before anything is decoded, if
@@ -102,11 +107,11 @@ def from_bytes(stream: bytes, max_bytes: int | None = None) -> Compressed | Jpeg
     if max_bytes is not None:
         check_size(header_of(stream), max_bytes)
     if _is_jpeg_base(stream):
-        return JpegBaseCompressed(*jpeg_base_stream.parse(bytes(stream)))
-    return Compressed(*bitstream.parse(bytes(stream)))
+        return JpegBaseCompressed(*jpeg_base_stream.parse(stream))
+    return Compressed(*bitstream.parse(stream))
 
 
-def header_of(start: bytes) -> Header | JpegBaseHeader:
+def header_of(start: bytes | memoryview) -> Header | JpegBaseHeader:
     """Return a stream's header, of either kind, from its first :data:`PREFIX_BYTES`; raise BitstreamError if there is none."""
     return jpeg_base_stream.unpack_start(start) if _is_jpeg_base(start) else Header.unpack_start(start)
 
@@ -134,7 +139,7 @@ def check_size(header: TensorHeader, max_bytes: int) -> int:
     return size
 
 
-def _is_jpeg_base(stream: bytes) -> bool:
+def _is_jpeg_base(stream: bytes | memoryview) -> bool:
     return stream[: len(jpeg_base_stream.MAGIC)] == jpeg_base_stream.MAGIC
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from cdu_spec.bitstream import CRC_BYTES, BitstreamError
 from cdu_tools.errors import UserError
+from cdu_tools.mapped import in_pieces
 
 from actcodec.codecs import exact_copy
 from actcodec.codecs.compressed import PREFIX_BYTES, Compressed, Packed, check_size, from_bytes, header_of
@@ -34,8 +35,8 @@ def size_of(lengths: Mapping[str, int]) -> int:
     return _HEADER.size + entries + CRC_BYTES
 
 
-def serialise(tensors: Mapping[str, Packed]) -> Iterator[bytes]:
-    """Yield the parts of a container in order; one stream is in memory at a time.
+def serialise(tensors: Mapping[str, Packed]) -> Iterator[bytes | memoryview]:
+    """Yield a container in pieces; one stream is in memory at a time, and of a large one in a mapped file no more than a piece.
 
     Parameters
     ----------
@@ -54,12 +55,16 @@ def serialise(tensors: Mapping[str, Packed]) -> Iterator[bytes]:
     yield crc.to_bytes(CRC_BYTES, "little")
 
 
-def _parts(tensors: Mapping[str, Packed], names: Mapping[str, bytes]) -> Iterator[bytes]:
+def _parts(tensors: Mapping[str, Packed], names: Mapping[str, bytes]) -> Iterator[bytes | memoryview]:
     yield _HEADER.pack(MAGIC, VERSION, bytes(3), len(tensors))
     for name, packed in tensors.items():
-        stream = packed.to_bytes()
-        yield _ENTRY.pack(len(names[name]), len(stream)) + names[name]
-        yield stream
+        yield _ENTRY.pack(len(names[name]), packed.nbytes) + names[name]
+        yield from stream_parts(packed)
+
+
+def stream_parts(packed: Packed) -> Iterable[bytes | memoryview]:
+    """Return a stream in pieces; raise UserError for a tensor that has no stream."""
+    return packed.parts() if isinstance(packed, Entry) else (packed.to_bytes(),)
 
 
 def _encoded(name: str) -> bytes:
@@ -81,12 +86,14 @@ def parse(container: bytes, max_bytes: int | None = None) -> dict[str, Entry]:
     return {name: entry_of(stream) for name, stream in streams(io.BytesIO(container).read, max_bytes)}
 
 
-def entry_of(stream: bytes) -> Entry:
+def entry_of(stream: bytes | memoryview) -> Entry:
     """Return the compressed tensor of one stream in a container; raise BitstreamError if the bytes are no stream."""
     return exact_copy.parse(stream) if _is_exact(stream) else from_bytes(stream)
 
 
-def streams(read: Callable[[int], bytes], max_bytes: int | None = None) -> Iterator[tuple[str, bytes]]:
+def streams(
+    read: Callable[[int], bytes], max_bytes: int | None = None, whole: memoryview | None = None
+) -> Iterator[tuple[str, bytes | memoryview]]:
     """Yield names and streams while reading a container; no more is read than the headers announce.
 
     Parameters
@@ -95,17 +102,21 @@ def streams(read: Callable[[int], bytes], max_bytes: int | None = None) -> Itera
         Reads a number of bytes, or fewer at the end of the file.
     max_bytes
         As for :func:`parse`.
+    whole
+        The container as a mapped file, in place of what ``read`` returns; streams are then parts of it.
 
     The checksum is seen at the end: nothing may be kept of a container before the iteration is over.
     """
-    crc = 0
+    crc = place = 0
 
-    def take(size: int) -> bytes:
-        nonlocal crc
-        part = read(size)
+    def take(size: int) -> bytes | memoryview:
+        nonlocal crc, place
+        part = read(size) if whole is None else whole[place : place + size]
         if len(part) != size:
             raise BitstreamError("truncated container: it ends before its last tensor does")
-        crc = zlib.crc32(part, crc)
+        for piece in in_pieces(part):
+            crc = zlib.crc32(piece, crc)
+        place += size
         return part
 
     magic, version, reserved, count = _HEADER.unpack(take(_HEADER.size))
@@ -122,6 +133,7 @@ def streams(read: Callable[[int], bytes], max_bytes: int | None = None) -> Itera
         if not name or name in seen:
             raise BitstreamError(f"corrupted container: the name {name!r} is empty or stands in it twice")
         seen.add(name)
+        begin = place
         stream = take(min(size, PREFIX_BYTES))
         header = ExactHeader.unpack_start(stream) if _is_exact(stream) else header_of(stream)
         if left is not None:
@@ -130,22 +142,23 @@ def streams(read: Callable[[int], bytes], max_bytes: int | None = None) -> Itera
             raise BitstreamError(
                 f"corrupted container: {size} bytes for tensor {name!r}, but its header says {header.stream_bytes}"
             )
-        yield name, stream + take(size - len(stream))
+        rest = take(size - len(stream))
+        yield name, bytes(stream) + rest if whole is None else whole[begin:place]
     computed = crc
     if computed != int.from_bytes(take(CRC_BYTES), "little"):
         raise BitstreamError("corrupted container: the checksum does not match")
-    if read(1):
+    if read(1) if whole is None else place < len(whole):
         raise BitstreamError("corrupted container: there are bytes behind its checksum")
 
 
-def _entry(take: Callable[[int], bytes]) -> tuple[str, int]:
+def _entry(take: Callable[[int], bytes | memoryview]) -> tuple[str, int]:
     """Return the name and the length of the next stream."""
     length, size = _ENTRY.unpack(take(_ENTRY.size))
     try:
-        return take(length).decode(), size
+        return bytes(take(length)).decode(), size
     except UnicodeDecodeError:
         raise BitstreamError("corrupted container: a name is no UTF-8") from None
 
 
-def _is_exact(stream: bytes) -> bool:
+def _is_exact(stream: bytes | memoryview) -> bool:
     return stream[: len(exact_copy.MAGIC)] == exact_copy.MAGIC

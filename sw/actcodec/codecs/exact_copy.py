@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -17,7 +17,7 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.backends.job import DTYPES
 from actcodec.codecs.tensor_kinds import kind_of
-from actcodec.golden.bitstream import numbers, with_checksum
+from actcodec.golden.bitstream import checksum, payload_of, with_checksum
 from actcodec.golden.dtype_names import dtype_name
 
 MAGIC = b"CDX\x1a"
@@ -103,14 +103,18 @@ class ExactCopy:
     codec = "exact"
 
     @classmethod
-    def of(cls, x: Tensor) -> ExactCopy:
-        """Copy a tensor; raise UserError for a kind or number format that has no exact copy."""
+    def of(cls, x: Tensor, clone: bool = True) -> ExactCopy:
+        """Copy a tensor, or without ``clone`` keep one that nothing changes.
+
+        Raises UserError for a kind or number format that has no exact copy.
+        """
         if (kind := kind_of(x)) is not None:
             raise UserError(f"cannot keep {kind.name}: {kind.remedy}")
         if x.dtype not in NUMBER_FORMATS:
             names = ", ".join(map(dtype_name, NUMBER_FORMATS))
             raise UserError(f"cannot keep a tensor of dtype {dtype_name(x.dtype)}: use {names}")
-        return cls(x.detach().cpu().contiguous().clone())
+        kept = x.detach().cpu().contiguous()
+        return cls(kept.clone() if clone else kept)
 
     @property
     def header(self) -> ExactHeader:
@@ -124,6 +128,10 @@ class ExactCopy:
 
     def to_bytes(self) -> bytes:
         """Return the serialised stream (docs/reference/bitstream.md, section 10)."""
+        return b"".join(self.parts())
+
+    def parts(self) -> Iterator[memoryview]:
+        """Yield the serialised stream in pieces."""
         return with_checksum(self.header.pack(), self.tensor.reshape(-1).view(torch.uint8).numpy().data)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
@@ -131,16 +139,16 @@ class ExactCopy:
         return self.tensor.clone()
 
 
-def parse(stream: bytes) -> ExactCopy:
+def parse(stream: bytes | memoryview) -> ExactCopy:
     """Return the copy in a stream; raise BitstreamError unless its length and checksum are right."""
     header = ExactHeader.unpack_start(stream)
     if len(stream) != header.stream_bytes:
         raise BitstreamError(f"corrupted or truncated stream: {len(stream)} bytes, but its header says {header.stream_bytes}")
     view = memoryview(stream)
-    if zlib.crc32(view[:-CRC_BYTES]) != int.from_bytes(view[-CRC_BYTES:], "little"):
+    if checksum(view[:-CRC_BYTES]) != int.from_bytes(view[-CRC_BYTES:], "little"):
         raise BitstreamError("corrupted stream: the checksum does not match")
     begin = header.stream_bytes - CRC_BYTES - header.tensor_bytes
-    values = numbers(view[begin:-CRC_BYTES], torch.uint8)
+    values = payload_of(view[begin:-CRC_BYTES])
     if header.dtype is torch.bool and bool((values > 1).any()):
         raise BitstreamError("corrupted stream: a bool is neither 0 nor 1")
     return ExactCopy(values.view(header.dtype).reshape(header.shape))

@@ -69,7 +69,7 @@ class Goal:
         if self.max_error is None:
             ratio = x.numel() * x.element_size() / packed.nbytes
             return ratio, ratio >= self._bound
-        error = reconstruction_error(x, packed.decompress(backend)).largest
+        error = reconstruction_error(x, packed.decompress(backend), backend.release).largest
         return error, error <= self._bound
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, log10, sqrt
 
@@ -28,7 +29,7 @@ class ReconstructionError:
         return 20 * log10(self.value_range / self.rms) if self.value_range > 0 and self.rms < inf else -inf
 
 
-def reconstruction_error(x: Tensor, y: Tensor) -> ReconstructionError:
+def reconstruction_error(x: Tensor, y: Tensor, release: Callable[[], None] = lambda: None) -> ReconstructionError:
     """Compare a tensor with its reconstruction.
 
     Parameters
@@ -36,6 +37,8 @@ def reconstruction_error(x: Tensor, y: Tensor) -> ReconstructionError:
     x, y
         Real tensors of one shape, of any number formats; at least one value. A NaN that comes back as NaN, and an infinity
         that comes back as itself, count as no error.
+    release
+        Called after each piece that is compared, so that tensors in mapped files do not stay in memory.
     """
     largest, squares = 0.0, 0.0
     least, greatest = inf, -inf
@@ -48,4 +51,5 @@ def reconstruction_error(x: Tensor, y: Tensor) -> ReconstructionError:
         squares += float(error.square().sum())
         if len(finite := a[a.isfinite()]):
             least, greatest = min(least, float(finite.min())), max(greatest, float(finite.max()))
+        release()
     return ReconstructionError(largest, sqrt(squares / x.numel()), max(greatest - least, 0.0))

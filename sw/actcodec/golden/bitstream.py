@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -19,6 +20,7 @@ from cdu_spec.bitstream import (
     unpack_shifts,
 )
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
+from cdu_tools.mapped import in_pieces, is_mapped
 from torch import Tensor
 
 from actcodec.golden.checks import require
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-def serialise(header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor) -> bytes:
-    """Return a stream: header, shape, shift table, reciprocals, offsets, payload, CRC-32 of everything before it.
+def serialise(
+    header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor
+) -> Iterator[memoryview]:
+    """Yield a stream in pieces: header, shape, shift table, reciprocals, offsets, payload, CRC-32 of everything before it.
 
     Parameters
     ----------
@@ -51,33 +55,52 @@ def serialise(header: Header, shifts: Sequence[int], reciprocals: Tensor, payloa
     return with_checksum(header.pack(), table, numbers, payload.cpu().contiguous().numpy().data)
 
 
-def with_checksum(*sections: Buffer) -> bytes:
-    """Return the concatenated sections, followed by their CRC-32."""
+def with_checksum(*sections: Buffer) -> Iterator[memoryview]:
+    """Yield sections in pieces, then their CRC-32."""
     crc = 0
     for section in sections:
-        crc = zlib.crc32(section, crc)
-    return b"".join((*sections, crc.to_bytes(CRC_BYTES, "little")))
+        for piece in in_pieces(section):
+            crc = zlib.crc32(piece, crc)
+            yield piece
+    yield memoryview(crc.to_bytes(CRC_BYTES, "little"))
 
 
-def parse(stream: bytes) -> tuple[Header, tuple[int, ...], Tensor, Tensor, Tensor]:
+def checksum(section: Buffer) -> int:
+    """Return the CRC-32 of bytes; of a mapped file, no more than a piece is in memory."""
+    crc = 0
+    for piece in in_pieces(section):
+        crc = zlib.crc32(piece, crc)
+    return crc
+
+
+def parse(stream: bytes | memoryview) -> tuple[Header, tuple[int, ...], Tensor, Tensor, Tensor]:
     """Return header, shifts (payload order; empty without a table), reciprocals, payload and offsets, on the CPU.
 
     Raises BitstreamError unless lengths, checksum and the range of every reciprocal are right. Only decoding checks the
-    payload's blocks.
+    payload's blocks. The payload of a mapped file stays in the file.
     """
     header = Header.unpack(stream)
     view = memoryview(stream)
-    if zlib.crc32(view[:-CRC_BYTES]) != int.from_bytes(view[-CRC_BYTES:], "little"):
+    if checksum(view[:-CRC_BYTES]) != int.from_bytes(view[-CRC_BYTES:], "little"):
         raise BitstreamError("corrupted stream: the checksum does not match")
     offsets_at = header.payload_offset - header.offset_count * OFFSET_BYTES
     reciprocals_at = offsets_at - header.reciprocal_count * RECIPROCAL_BYTES
-    table = stream[reciprocals_at - header.shift_table_bytes : reciprocals_at]
+    table = view[reciprocals_at - header.shift_table_bytes : reciprocals_at]
     shifts = unpack_shifts(table) if table else ()
-    reciprocals = numbers(stream[reciprocals_at:offsets_at], torch.float32)
-    offsets = numbers(stream[offsets_at : header.payload_offset], torch.int16)
-    payload = numbers(view[header.payload_offset : -CRC_BYTES], torch.uint8)
+    reciprocals = numbers(view[reciprocals_at:offsets_at], torch.float32)
+    offsets = numbers(view[offsets_at : header.payload_offset], torch.int16)
+    payload = payload_of(view[header.payload_offset : -CRC_BYTES])
     check_reciprocals(reciprocals, header.mode)
     return header, shifts, reciprocals, payload, offsets
+
+
+def payload_of(section: memoryview) -> Tensor:
+    """Return a payload, uint8 (n,): that of a mapped file as it lies there, and a copy of any other."""
+    if not is_mapped(section) or not section:
+        return numbers(section, torch.uint8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # it cannot be written, and nothing writes it
+        return torch.frombuffer(section, dtype=torch.uint8)
 
 
 def numbers(section: bytes | memoryview, dtype: torch.dtype) -> Tensor:

@@ -85,6 +85,21 @@ def block_starts(payload: Tensor, count: int, chain: Chain = _ZVC) -> Tensor:
     return starts.to(payload.device)
 
 
+def end_of_blocks(payload: Tensor, count: int, chain: Chain = _ZVC) -> int:
+    """Return where the first ``count`` blocks of a payload end; raise BitstreamError if it has fewer."""
+    size, found, begin = payload.numel(), 0, 0
+    while found < count and begin < size:
+        window = payload[begin : begin + _WINDOW_BYTES + chain.head]
+        here, end = _in_window(window, min(size - begin, _WINDOW_BYTES), chain)
+        if found + len(here) > count:
+            return begin + here[count - found]
+        found += len(here)
+        begin += end
+    if found < count or begin > size:
+        raise BitstreamError("corrupted stream: the blocks do not end where the payload ends")
+    return begin
+
+
 def _in_window(window: Tensor, size: int, chain: Chain) -> tuple[list[int], int]:
     """Return the starts of the chain from byte 0 in a window, and where it leaves the first ``size`` bytes."""
     heads = torch.zeros(-(-size // _WORD_BYTES) * _WORD_BYTES + chain.head, dtype=torch.uint8, device=window.device)

@@ -39,13 +39,18 @@ def channel_moments(channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[
     least, greatest
         From :func:`channel_edges`.
     """
+    return moments_of(*channel_sums(channels, least, greatest), channels[:, 0].numel(), least, greatest)
+
+
+def channel_sums(channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the sums of positions and of their squares, int64 (channels,), as :func:`moments_of` takes them."""
     factor = place_factors(least, greatest)
     values, squares = (torch.zeros(len(least), dtype=torch.int64, device=channels.device) for _ in range(2))
     for part in _parts(channels):
         places = (part.to(torch.float64) - least[:, None]).mul_(factor[:, None]).round_().to(torch.int64)
         values += places.sum((0, 2))
         squares += places.mul_(places).add_(1 << DROPPED_BITS >> 1).bitwise_right_shift_(DROPPED_BITS).sum((0, 2))
-    return moments_of(values, squares, channels[:, 0].numel(), least, greatest)
+    return values, squares
 
 
 def place_factors(least: Tensor, greatest: Tensor) -> Tensor:

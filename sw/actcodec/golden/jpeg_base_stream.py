@@ -7,8 +7,7 @@ gaps.
 from __future__ import annotations
 
 import struct
-import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -21,7 +20,7 @@ from cdu_spec.jpeg import MAX_AC_SIZE, MAX_DC_SIZE
 from cdu_tools.texts import extents
 from torch import Tensor
 
-from actcodec.golden.bitstream import check_reciprocals, numbers, with_checksum
+from actcodec.golden.bitstream import check_reciprocals, checksum, numbers, payload_of, with_checksum
 from actcodec.golden.checks import require
 
 MAGIC = b"CDJ\x1a"
@@ -94,8 +93,8 @@ class JpegBaseHeader:
         return prod(self.shape) * self.dtype.bits // 8
 
 
-def serialise(header: JpegBaseHeader, reciprocals: Tensor, payload: Tensor) -> bytes:
-    """Return one stream as bytes.
+def serialise(header: JpegBaseHeader, reciprocals: Tensor, payload: Tensor) -> Iterator[memoryview]:
+    """Yield one stream in pieces.
 
     Parameters
     ----------
@@ -117,7 +116,7 @@ def serialise(header: JpegBaseHeader, reciprocals: Tensor, payload: Tensor) -> b
     return with_checksum(*sections, reciprocals.cpu().numpy().astype("<f4").tobytes(), payload.cpu().contiguous().numpy().data)
 
 
-def parse(stream: bytes) -> tuple[JpegBaseHeader, Tensor, Tensor]:
+def parse(stream: bytes | memoryview) -> tuple[JpegBaseHeader, Tensor, Tensor]:
     """Return header, reciprocals and payload of a stream, on the CPU.
 
     Raises BitstreamError unless lengths, checksum, tables and the range of every reciprocal are right. Only decoding checks the
@@ -127,20 +126,20 @@ def parse(stream: bytes) -> tuple[JpegBaseHeader, Tensor, Tensor]:
     if len(stream) != header.stream_bytes:
         raise BitstreamError(f"corrupted or truncated stream: {len(stream)} bytes, but its header says {header.stream_bytes}")
     view = memoryview(stream)
-    if zlib.crc32(view[:-CRC_BYTES]) != int.from_bytes(stream[-CRC_BYTES:], "little"):
+    if checksum(view[:-CRC_BYTES]) != int.from_bytes(view[-CRC_BYTES:], "little"):
         raise BitstreamError("corrupted stream: the checksum does not match")
     payload_at = place + header.shape[1] * RECIPROCAL_BYTES
-    reciprocals = numbers(stream[place:payload_at], torch.float32)
+    reciprocals = numbers(view[place:payload_at], torch.float32)
     check_reciprocals(reciprocals, Mode.JPEG_ACT)
-    return header, reciprocals, numbers(view[payload_at:-CRC_BYTES], torch.uint8)
+    return header, reciprocals, payload_of(view[payload_at:-CRC_BYTES])
 
 
-def unpack_start(stream: bytes) -> JpegBaseHeader:
+def unpack_start(stream: bytes | memoryview) -> JpegBaseHeader:
     """Return the header from the start of a stream, whose rest may be missing; raise BitstreamError if there is none."""
     return _read_header(stream)[0]
 
 
-def _read_header(stream: bytes) -> tuple[JpegBaseHeader, int]:
+def _read_header(stream: bytes | memoryview) -> tuple[JpegBaseHeader, int]:
     """Return the header, and where the reciprocals begin."""
     if len(stream) < _FIXED_BYTES:
         raise BitstreamError(f"truncated stream: {len(stream)} bytes are fewer than a header of {_FIXED_BYTES}")
@@ -163,7 +162,7 @@ def _read_header(stream: bytes) -> tuple[JpegBaseHeader, int]:
     return JpegBaseHeader(Dtype(dtype), shape, payload_bytes, const_bits, pass1_bits, divisors, tables), place
 
 
-def _read_table(stream: bytes, place: int) -> tuple[tuple[Sequence[int], Sequence[int]], int]:
+def _read_table(stream: bytes | memoryview, place: int) -> tuple[tuple[Sequence[int], Sequence[int]], int]:
     """Return counts and symbols of a table, and where it ends."""
     counts = stream[place : place + MAX_CODE_BITS]
     end = place + MAX_CODE_BITS + sum(counts)

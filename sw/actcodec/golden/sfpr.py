@@ -63,15 +63,18 @@ def channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
     if not bool(largest.isfinite().all()):
         finite = channels.isfinite()
         if nonfinite == "raise":
-            bad = (~finite).sum((0, 2))
-            first = int(bad.ne(0).nonzero()[0])
-            raise NonFiniteError(
-                f"{int(bad.sum())} of {channels.numel()} values are NaN or infinite "
-                f"(channel {first} has {int(bad[first])}): "
-                "correct the values, or set nonfinite to saturate"
-            )
+            raise nonfinite_error((~finite).sum((0, 2)), channels.numel())
         largest = torch.where(finite, channels, channels.new_zeros(())).abs().amax((0, 2))
     return largest.to(torch.float64).abs()  # the maximum of both zeros may be the negative one
+
+
+def nonfinite_error(bad: Tensor, count: int) -> NonFiniteError:
+    """Return the error of ``count`` values that are not all finite; ``bad``, int64 (channels,), counts those that are not."""
+    first = int(bad.ne(0).nonzero()[0])
+    return NonFiniteError(
+        f"{int(bad.sum())} of {count} values are NaN or infinite (channel {first} has {int(bad[first])}): "
+        "correct the values, or set nonfinite to saturate"
+    )
 
 
 def scales(channels: Tensor, S: float, scale_bits: int, nonfinite: str = "raise") -> tuple[Tensor, Tensor]:  # noqa: N803

@@ -341,3 +341,54 @@ def test_an_error_in_the_last_tensor_leaves_nothing(run, tmp_path, before):
         run("compress", tmp_path / "x.npz", target, "--codec", "sfpr")
     assert sorted(path.name for path in tmp_path.iterdir()) == (["out.cdu"] if before else []) + ["x.npz"]
     assert not before or target.read_bytes() == before
+
+
+@pytest.fixture
+def folder_of_files(tmp_path):
+    """A folder of arrays with one below it, and an archive beside it; the arrays by name."""
+    generator = np.random.default_rng(0)
+    arrays = {name: generator.standard_normal((2, 3, 8, 8)).astype(np.float32) for name in ("one", "below/two", "three")}
+    (tmp_path / "in" / "below").mkdir(parents=True)
+    for name in ("one", "below/two"):
+        np.save(tmp_path / "in" / f"{name}.npy", arrays[name])
+    np.savez(tmp_path / "three.npz", inner=arrays["three"])
+    return arrays
+
+
+def test_each_file_becomes_one_in_a_folder_and_comes_back(run, tmp_path, folder_of_files):
+    packed, back = tmp_path / "packed", tmp_path / "back"
+    report = tmp_path / "report.json"
+    run("compress", tmp_path / "in", tmp_path / "three.npz", "-o", packed, "--codec", "sfpr", "--json", report)
+    made = sorted(str(path.relative_to(packed)) for path in packed.rglob("*.cdu"))
+    assert made == ["below/two.cdu", "one.cdu", "three.cdu"]
+    assert sorted(json.loads(report.read_text())["files"]) == sorted(str(packed / name) for name in made)
+    for name in ("one", "below/two"):
+        expected = actcodec.codec("sfpr").compress(torch.from_numpy(folder_of_files[name]))
+        assert (packed / f"{name}.cdu").read_bytes() == expected.to_bytes()
+    run("decompress", packed, "-o", back, "--json", report)
+    assert sorted(json.loads(report.read_text())["files"]) == sorted(
+        str(back / name) for name in ("below/two.npy", "one.npy", "three.npz")
+    )
+    assert np.allclose(np.load(back / "below" / "two.npy"), folder_of_files["below/two"], atol=0.1)
+    assert np.allclose(np.load(back / "three.npz")["inner"], folder_of_files["three"], atol=0.1)
+
+
+def test_one_file_goes_to_a_folder(run, array, tmp_path):
+    path, _ = array
+    run("compress", path, "-o", tmp_path / "packed")
+    run("decompress", tmp_path / "packed" / "in.cdu", "-o", tmp_path / "back")
+    assert [one.name for one in (tmp_path / "back").iterdir()] == ["in.npy"]
+
+
+def test_two_files_of_one_name_do_not_overwrite_each_other(run, array, tmp_path):
+    path, values = array
+    (tmp_path / "other").mkdir()
+    np.save(tmp_path / "other" / "in.npy", values)
+    with pytest.raises(UserError, match="in"):
+        run("compress", path, tmp_path / "other" / "in.npy", "-o", tmp_path / "packed")
+    assert not list(tmp_path.rglob("*.cdu"))
+
+
+def test_several_files_are_not_restored_to_one(run, tmp_path):
+    with pytest.raises(UserError, match=r"2 files are restored to a folder: give one with -o"):
+        run("decompress", tmp_path / "a.cdu", tmp_path / "b.cdu", tmp_path / "out")

@@ -7,6 +7,7 @@ import pytest
 import torch
 from cdu_cli.restored_files import check_format, write_tensors
 from cdu_tools.errors import UserError
+from cdu_tools.mapped import MappedFiles
 from safetensors import safe_open
 from safetensors.torch import load_file
 
@@ -29,16 +30,16 @@ def equal(found, expected):
 
 @pytest.mark.parametrize("name", ["x.npz", "x.NPZ", "x", "x.cdu"])
 def test_npz(tmp_path, name):
-    write_tensors(tmp_path / name, TENSORS, container=True)
+    write_tensors(tmp_path / name, TENSORS, container=True, files=MappedFiles())
     with np.load(tmp_path / name) as found:
         equal({key: torch.from_numpy(found[key]) for key in found}, TENSORS)
     before = (tmp_path / name).read_bytes()
-    write_tensors(tmp_path / name, TENSORS, container=True)
+    write_tensors(tmp_path / name, TENSORS, container=True, files=MappedFiles())
     assert (tmp_path / name).read_bytes() == before
 
 
 def test_safetensors(tmp_path):
-    write_tensors(tmp_path / "x.safetensors", TENSORS | BRAIN, container=True)
+    write_tensors(tmp_path / "x.safetensors", TENSORS | BRAIN, container=True, files=MappedFiles())
     equal(load_file(tmp_path / "x.safetensors"), TENSORS | BRAIN)
     with safe_open(tmp_path / "x.safetensors", "pt") as file:
         assert file.metadata() == {"format": "pt"}
@@ -46,14 +47,14 @@ def test_safetensors(tmp_path):
 
 @pytest.mark.parametrize("ending", ["pt", "pth"])
 def test_torch(tmp_path, ending):
-    write_tensors(tmp_path / f"x.{ending}", TENSORS | BRAIN, container=True)
+    write_tensors(tmp_path / f"x.{ending}", TENSORS | BRAIN, container=True, files=MappedFiles())
     equal(torch.load(tmp_path / f"x.{ending}", weights_only=True), TENSORS | BRAIN)
 
 
 def test_one_tensor_without_a_name(tmp_path):
     one = {"": TENSORS["file"]}
     for name in ("x.npy", "x", "x.npz", "x.safetensors", "x.pt"):
-        write_tensors(tmp_path / name, one, container=False)
+        write_tensors(tmp_path / name, one, container=False, files=MappedFiles())
     expected = TENSORS["file"]
     for name in ("x.npy", "x"):
         assert np.array_equal(np.load(tmp_path / name), expected.numpy())
@@ -64,7 +65,7 @@ def test_one_tensor_without_a_name(tmp_path):
 
 @pytest.mark.parametrize(("name", "container"), [("x.npy", False), ("x.npz", False), ("x.npz", True)])
 def test_numpy_has_no_bfloat16(tmp_path, capsys, name, container):
-    write_tensors(tmp_path / name, BRAIN if container else {"": BRAIN["x"]}, container)
+    write_tensors(tmp_path / name, BRAIN if container else {"": BRAIN["x"]}, container, MappedFiles())
     assert "note: numpy has no bfloat16: " in capsys.readouterr().err
     found = np.load(tmp_path / name)
     found = found if name == "x.npy" else found["x" if container else "tensor"]
@@ -80,7 +81,7 @@ def test_an_npy_file_has_no_room_for_a_container():
 def test_the_name_of_the_metadata_is_refused(tmp_path):
     tensors = {"__metadata__": TENSORS["file"]}
     with pytest.raises(UserError, match=r"x\.safetensors cannot hold a tensor called __metadata__, .*: use \.npz or \.pt"):
-        write_tensors(tmp_path / "x.safetensors", tensors, container=True)
+        write_tensors(tmp_path / "x.safetensors", tensors, container=True, files=MappedFiles())
     assert not list(tmp_path.iterdir())
-    write_tensors(tmp_path / "x.pt", tensors, container=True)
+    write_tensors(tmp_path / "x.pt", tensors, container=True, files=MappedFiles())
     equal(torch.load(tmp_path / "x.pt", weights_only=True), tensors)

@@ -115,9 +115,10 @@ void residual_maxima(const void* x, int format, int64_t rows, int64_t columns, i
     });
 }
 
-// (rows, columns), a multiplier for every channel_rows rows, to blocks: mean and codes, or least value, step and codes.
+// (rows, columns), a multiplier for every channel_rows rows, to blocks: mean and codes, or least value, step and codes. Random
+// numbers are those of the tensor's beats from number `first` on, here and in the other encoders.
 void division_encode(const void* x, int format, int64_t rows, int64_t columns, int64_t channel_rows, const float* k, int bits,
-                     int step_log2, bool block_range, bool stochastic, uint32_t seed, uint8_t* payload, int threads) {
+                     int step_log2, bool block_range, bool stochastic, uint32_t seed, int64_t first, uint8_t* payload, int threads) {
     Blocks blocks{rows, columns, channel_rows};
     int64_t size = LOW_BYTES + (block_range ? STEP_BYTES : 0) + BLOCK_SIDE * bits;
     CodePacker packer(bits);
@@ -126,7 +127,7 @@ void division_encode(const void* x, int format, int64_t rows, int64_t columns, i
         parallel(pieces(blocks.count, BLOCKS_PER_STEP), threads, [&](int64_t step) {
             uint16_t fractions[STEP_BEATS][LANES];
             int64_t begin = step * BLOCKS_PER_STEP, end = std::min(blocks.count, begin + BLOCKS_PER_STEP);
-            added(begin * BLOCK_SIDE, STEP_BEATS, fractions);
+            added(first + begin * BLOCK_SIDE, STEP_BEATS, fractions);
             for (int64_t block = begin; block < end; ++block) {
                 Place place(block, blocks);
                 Shorts values[BLOCK_SIDE];
@@ -185,8 +186,8 @@ bool division_decode(const uint8_t* payload, int format, int64_t rows, int64_t c
 
 // `count` values with one multiplier to groups of 256, the last one filled up with the last value: range and codes. A group is
 // 8 rows of 32 values, its codes are those of four 8x8 blocks side by side.
-void actnn_encode(const void* x, int format, int64_t count, float k, int bits, bool stochastic, uint32_t seed, uint8_t* payload,
-                  int threads) {
+void actnn_encode(const void* x, int format, int64_t count, float k, int bits, bool stochastic, uint32_t seed, int64_t first,
+                  uint8_t* payload, int threads) {
     int64_t groups = pieces(count, GROUP_VALUES), size = LOW_BYTES + STEP_BYTES + GROUP_ROWS * bits;
     CodePacker packer(bits);
     Added added{stochastic, seed};
@@ -194,7 +195,7 @@ void actnn_encode(const void* x, int format, int64_t count, float k, int bits, b
         parallel(pieces(groups, GROUPS_PER_STEP), threads, [&](int64_t step) {
             uint16_t fractions[STEP_BEATS][LANES];
             int64_t begin = step * GROUPS_PER_STEP, end = std::min(groups, begin + GROUPS_PER_STEP);
-            added(begin * GROUP_ROWS, STEP_BEATS, fractions);
+            added(first + begin * GROUP_ROWS, STEP_BEATS, fractions);
             for (int64_t group = begin; group < end; ++group) {
                 const T* from = static_cast<const T*>(x) + group * GROUP_VALUES;
                 int here = int(std::min<int64_t>(count - group * GROUP_VALUES, GROUP_VALUES));

@@ -26,6 +26,7 @@ IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyT
         sfpr.channel_maxima: statistics.channel_maxima,
         block_statistics.residual_maxima: statistics.residual_maxima,
         channel_statistics.channel_edges: statistics.channel_edges,
+        channel_statistics.channel_sums: statistics.channel_sums,
         channel_statistics.channel_moments: statistics.channel_moments,
         channel_statistics.squared_errors: statistics.squared_errors,
         entropy_encoder.encode: entropy.encode,

@@ -119,7 +119,8 @@ extern "C" {
 
 // (rows, columns) with a multiplier per row to codes of all beats; with an offset per row it is mode blpa, which rounds down.
 void fixed_encode(const void* x, int format, int64_t rows, int64_t columns, int64_t row_beats, const float* k,
-                  const int16_t* offsets, int bits, int step_log2, bool stochastic, uint32_t seed, uint8_t* payload, int threads) {
+                  const int16_t* offsets, int bits, int step_log2, bool stochastic, uint32_t seed, int64_t first, uint8_t* payload,
+                  int threads) {
     Beats beats{rows, columns, row_beats};
     Scaler scaled16{k, offsets};
     RowQuantizer quantize(Fixed{bits, step_log2}.range(), bits);
@@ -130,7 +131,7 @@ void fixed_encode(const void* x, int format, int64_t rows, int64_t columns, int6
         parallel(pieces(count, STEP_BEATS), threads, [&](int64_t step) {
             uint16_t fractions[STEP_BEATS][LANES] = {};
             int64_t begin = step * STEP_BEATS, end = std::min(count, begin + STEP_BEATS);
-            if (!offsets) added(begin, STEP_BEATS, fractions);
+            if (!offsets) added(first + begin, STEP_BEATS, fractions);
             for (int64_t beat = begin; beat < end; ++beat) {
                 Shorts values = beats.load(static_cast<const T*>(x), beat, scaled16);
                 packer.pack(quantize(values, fractions[beat - begin]), payload + beat * bits);
@@ -159,8 +160,8 @@ void fixed_decode(const uint8_t* payload, int format, int64_t rows, int64_t colu
 
 // As fixed_encode without offsets, in blocks with masks; `payload` has room for the longest. Returns its length.
 int64_t fixed_masked_encode(const void* x, int format, int64_t rows, int64_t columns, int64_t row_beats, int64_t blocks,
-                            const float* k, int bits, int step_log2, bool stochastic, uint32_t seed, uint8_t* payload,
-                            int threads) {
+                            const float* k, int bits, int step_log2, bool stochastic, uint32_t seed, int64_t first,
+                            uint8_t* payload, int threads) {
     Beats beats{rows, columns, row_beats};
     Scaler scaled16{k, nullptr};
     RowQuantizer quantize(Fixed{bits, step_log2}.range(), bits);
@@ -170,7 +171,7 @@ int64_t fixed_masked_encode(const void* x, int format, int64_t rows, int64_t col
         return pack_blocks<Coder>(blocks, payload, threads, [&](int64_t block, int8_t* q) {
             uint16_t fractions[RANDOM_BEATS][LANES];
             // Two blocks share the numbers that are drawn together; drawing them twice costs less than keeping them.
-            added(block * BLOCK_SIDE, RANDOM_BEATS, fractions);
+            added(first + block * BLOCK_SIDE, RANDOM_BEATS, fractions);
             for (int j = 0; j < BLOCK_SIDE; ++j) {
                 Shorts values = beats.load(static_cast<const T*>(x), block * BLOCK_SIDE + j, scaled16);
                 store(q + LANES * j, quantize(values, fractions[j]) - zero);

@@ -87,7 +87,7 @@ def _encode_division(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     settings = settings_of(job)
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8)
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
-    quantizer = (settings.bits, settings.step_log2, settings.block_range, settings.stochastic, settings.seed)
+    quantizer = (settings.bits, settings.step_log2, settings.block_range, settings.stochastic, settings.seed, job.first)
     kernels()("division_encode", x, FORMATS[x.dtype], *layout, *quantizer, payload)
     return payload
 
@@ -102,7 +102,7 @@ def _decode_division(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> 
 def _encode_actnn(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     settings = settings_of(job)
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8)
-    quantizer = (settings.bits, settings.stochastic, settings.seed)
+    quantizer = (settings.bits, settings.stochastic, settings.seed, job.first)
     kernels()("actnn_encode", x, FORMATS[x.dtype], x.numel(), float(job.scales[0]), *quantizer, payload)
     return payload
 
@@ -115,7 +115,7 @@ def _encode_fixed(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     settings = settings_of(job)
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8)
     layout = (view.rows, view.columns, view.row_beats, job.scales, _offsets(job))
-    quantizer = (settings.bits, settings.step_log2, settings.stochastic, settings.seed)
+    quantizer = (settings.bits, settings.step_log2, settings.stochastic, settings.seed, job.first)
     kernels()("fixed_encode", x, FORMATS[x.dtype], *layout, *quantizer, payload)
     return payload
 
@@ -131,7 +131,7 @@ def _encode_masked(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     settings = settings_of(job)
     scratch = torch.empty(view.payload_bounds(job.dtype, settings)[1], dtype=torch.uint8)
     layout = (view.rows, view.columns, view.row_beats, view.blocks, job.scales)
-    quantizer = (settings.bits, settings.step_log2, settings.stochastic, settings.seed)
+    quantizer = (settings.bits, settings.step_log2, settings.stochastic, settings.seed, job.first)
     size = kernels()("fixed_masked_encode", x, FORMATS[x.dtype], *layout, *quantizer, scratch)
     return scratch[:size].clone()
 

@@ -40,13 +40,18 @@ def channel_edges(channels: Tensor) -> tuple[Tensor, Tensor]:
     return least.to(torch.float64), greatest.to(torch.float64)
 
 
-def channel_moments(channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute :func:`actcodec.golden.channel_statistics.channel_moments`."""
+def channel_sums(channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute :func:`actcodec.golden.channel_statistics.channel_sums`."""
     x = host(channels)
     values, squares = torch.empty(2, x.shape[1], dtype=torch.int64)
     scale = (least, place_factors(least, greatest), DROPPED_BITS)
     kernels()("channel_moments", x, FORMATS[x.dtype], *x.shape, *scale, values, squares)
-    return moments_of(values, squares, x[:, 0].numel(), least, greatest)
+    return values, squares
+
+
+def channel_moments(channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute :func:`actcodec.golden.channel_statistics.channel_moments`."""
+    return moments_of(*channel_sums(channels, least, greatest), channels[:, 0].numel(), least, greatest)
 
 
 def squared_errors(channels: Tensor, steps: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -38,6 +38,10 @@ class JpegBaseCompressed:
 
     def to_bytes(self) -> bytes:
         """Return the serialised stream (docs/reference/bitstream.md, section 8)."""
+        return b"".join(self.parts())
+
+    def parts(self) -> Iterator[memoryview]:
+        """Yield the serialised stream in pieces."""
         return jpeg_base_stream.serialise(self.header, self.reciprocals, self.payload)
 
     def coefficients(self, backend: str | Backend = "torch") -> Tensor:

@@ -145,7 +145,7 @@ def test_a_limit_of_the_address_space(tmp_path, options, told):
     stream = tmp_path / "x.cdu"
     header, nothing = Header(Mode.BRC, Dtype.FP16, (1 << 25,), 1 << 22), torch.zeros(0)
     payload = torch.zeros(header.payload_bytes, dtype=torch.uint8)
-    stream.write_bytes(bitstream.serialise(header, (), nothing, payload, nothing.to(torch.int16)))
+    stream.write_bytes(b"".join(bitstream.serialise(header, (), nothing, payload, nothing.to(torch.int16))))
     command = [sys.executable, "-c", LIMITED, "decompress", str(stream), str(tmp_path / "out.npy"), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 2
