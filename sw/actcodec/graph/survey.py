@@ -15,7 +15,7 @@ from actcodec.graph.pair import GraphPair
 from actcodec.graph.partition import Partitioner, Saved, keep_exact_masks, saved_values
 from actcodec.graph.segments import Roles
 from actcodec.graph.timeline import Timeline, peak_of
-from actcodec.graph.torch_private import recorded_part
+from actcodec.graph.torch_private import recorded_part, storage_is_gone
 
 
 @dataclass
@@ -27,6 +27,8 @@ class Part:
     plain: tuple[fx.GraphModule, fx.GraphModule] | None = None  #: as min-cut leaves them
     static: frozenset[int] = frozenset()
     outputs: int = 0
+    gone: list[Callable[[], bool]] = field(default_factory=list)  #: whether the memory of each output is free
+    released: frozenset[int] = frozenset()  #: places of the outputs whose memory was free when the backward began
     squares: dict[str, dict[str, float]] = field(default_factory=dict)  #: squared error of own gradients by value and format
     passed: dict[str, dict[str, float]] = field(default_factory=dict)  #: squared relative error of gradients passed on
     own: float = 0.0  #: squares of the gradients of parameters
@@ -44,7 +46,7 @@ class Part:
 
         Partitioner(remembered, self.roles).apply(pair)
         pair.finish()
-        return pair, found, peak_of(pair.forward, pair.backward, layouts=False)
+        return pair, found, peak_of(pair.forward, pair.backward, layouts=False, released=self.released)
 
 
 def _copy(graph: fx.Graph) -> fx.Graph:
@@ -84,9 +86,15 @@ class Survey:
         def measure(backward: fx.GraphModule, values: Sequence[Any]) -> Any:
             return self._measured(part, backward, values)
 
-        return recorded_part(graph, inputs, edit, measure)
+        def run(forward: fx.GraphModule, values: Sequence[Any]) -> Any:
+            found = forward(*values)
+            part.gone = [storage_is_gone(one) if isinstance(one, Tensor) else lambda: False for one in found[: part.outputs]]
+            return found
+
+        return recorded_part(graph, inputs, edit, run, measure)
 
     def _measured(self, part: Part, backward: fx.GraphModule, values: Sequence[Any]) -> Any:
+        part.released = frozenset(place for place, is_gone in enumerate(part.gone) if is_gone())
         with torch.no_grad():
             exact = backward(*values)
             given = part.saved[0].pair.forward.find_nodes(op="placeholder") if part.saved else []

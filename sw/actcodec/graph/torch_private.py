@@ -22,6 +22,7 @@ __all__ = [
     "partitioner_base",
     "recorded_part",
     "saved_output",
+    "storage_is_gone",
 ]
 
 #: Releases of torch that the tests have run with.
@@ -106,11 +107,16 @@ def partitioner(partition: Callable[..., Any], key: str) -> object:
 
 
 def recorded_part(
-    graph: fx.GraphModule, inputs: Sequence[Any], edit: Callable[..., Any], measure: Callable[..., Any]
+    graph: fx.GraphModule,
+    inputs: Sequence[Any],
+    edit: Callable[..., Any],
+    run: Callable[..., Any],
+    measure: Callable[..., Any],
 ) -> Callable[..., Any]:
     """Return a function that runs a graph of dynamo operation by operation, in the graphs that inductor would have.
 
-    ``edit(forward, backward, outputs, static)`` returns both graphs, edited; ``measure(backward, values)`` runs the backward.
+    ``edit(forward, backward, outputs, static)`` returns both graphs, edited; ``run(forward, values)`` runs the one and
+    ``measure(backward, values)`` the other.
     """
     import torch._functorch.config as functorch
     from torch._dynamo.backends.common import aot_autograd
@@ -129,23 +135,31 @@ def recorded_part(
         with inductor_settings.patch(custom_partitioner_fn=Recorder()):
             return partition_fn(joint, given, **options)
 
-    def boxed(run: Callable[..., Any]) -> Callable[..., Any]:
+    def boxed(one: fx.GraphModule, run: Callable[..., Any]) -> Callable[..., Any]:
         def call(values: list[Any]) -> Any:
             taken = list(values)
             values.clear()
-            return run(*taken)
+            return run(one, taken)
 
         call._boxed_call = True  # type: ignore[attr-defined]
         return call
 
     options = {
-        "fw_compiler": lambda one, _: boxed(one),
-        "bw_compiler": lambda one, _: boxed(lambda *values: measure(one, values)),
+        "fw_compiler": lambda one, _: boxed(one, run),
+        "bw_compiler": lambda one, _: boxed(one, measure),
         "partition_fn": split,
         "decompositions": decompositions(),
     }
     with functorch.patch(ban_recompute_materialized_backward=False, enable_autograd_cache=False):
         return aot_autograd(**options)(graph, inputs)
+
+
+def storage_is_gone(value: torch.Tensor) -> Callable[[], bool]:
+    """Return a function that says whether all tensors with the storage of a tensor are gone; it holds none."""
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    reference = StorageWeakRef(value.untyped_storage())
+    return lambda: bool(reference.expired())
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
