@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,14 @@ from torch.utils.flop_counter import flop_registry
 from actcodec.graph.choices import LEAST_BYTES, Choices, action_of, allowed
 from actcodec.graph.formats import format_of
 from actcodec.graph.partition import KEEP, RECOMPUTE, Saved
-from actcodec.graph.plan import Item, Option, choose
+from actcodec.graph.plan import Item, Option, TooLittleError, choose
 from actcodec.graph.survey import Survey
 from actcodec.graph.timeline import BACKWARD, FORWARD
+
+#: A peak may differ from the budget by so much of it.
+TOLERANCE = 0.02
+#: Choices whose peak is predicted before one is compiled, at most.
+MOST_GUESSES = 8
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ class Budget:
     """
 
     def __init__(self, survey: Survey, formats: Sequence[str], recompute: float) -> None:
+        self._survey, self._default = survey, formats[0]
         self.rows: list[Row] = []
         self.others: list[int] = []
         losses, counts = survey.losses(), Counter[str]()
@@ -97,18 +104,48 @@ class Budget:
             found.append(Option(RECOMPUTE, 0, 0.0, sum(map(flops, steps))))
         return found
 
-    def choices(self, nbytes: int, scale: float, default: str) -> tuple[Choices, list[Row]]:
-        """Return the choice whose predicted peak is within a budget; TooLittleError where there is none.
+    def choices(self, nbytes: int, error: float) -> tuple[Choices, list[Row]]:
+        """Return the choice whose predicted peak, times ``error``, is nearest to a budget; of the least peak if none is within.
 
-        ``scale`` multiplies the bytes of all that is not kept, whose prediction a measurement may correct.
+        The programme knows bytes of other values as they are with the first format. The graphs of what it picks tell the peak
+        itself, by which it is corrected.
         """
+        scale, low, high, best = 1.0, 0.0, inf, None
+        for _ in range(MOST_GUESSES):
+            try:
+                choices, rows = self._picked(nbytes, scale)
+            except TooLittleError as too_little:
+                choices, rows = self._picked(too_little.least, scale)
+            peak = int(error * self.peak(choices))
+            if best is None or distance(peak, nbytes) < distance(best[0], nbytes):
+                best = peak, choices, rows
+            if abs(peak - nbytes) <= TOLERANCE * nbytes or (peak <= nbytes and keeps_all(rows)):
+                break
+            low, high = (scale, high) if peak > nbytes else (low, scale)
+            wanted = self._scale(rows, peak)
+            between = (low + high) / 2 if low and high < inf else scale * peak / nbytes
+            scale = wanted if low < wanted < high else between
+        assert best is not None
+        return best[1:]
+
+    def peak(self, choices: Choices) -> int:
+        """Return the peak of the step with a choice, from the graphs that it makes."""
+        counts, kept, peak = Counter[str](), 0, 0
+        for part in self._survey.parts:
+            _, _, line = part.timeline(lambda saved: [action_of(name) for name in choices.of(saved, counts)])
+            peak = max(peak, kept + line.peak)
+            kept += line.kept
+        return peak
+
+    def _picked(self, nbytes: int, scale: float) -> tuple[Choices, list[Row]]:
+        """Return the best choice within a budget if all that is not kept has ``scale`` times its bytes."""
         items = [row.item for row in self.rows]
         picked = choose(items, [int(scale * other) for other in self.others], nbytes, self._most_work)
         rows = [Row(row.part, row.saved, row.key, row.item, one) for row, one in zip(self.rows, picked, strict=True)]
-        return Choices(default, {row.key: row.chosen.action for row in rows if row.chosen}), rows
+        return Choices(self._default, {row.key: row.chosen.action for row in rows if row.chosen}), rows
 
-    def scale(self, rows: Sequence[Row], peak: int) -> float:
-        """Return the scale with which the prediction for a choice is the peak that was measured."""
+    def _scale(self, rows: Sequence[Row], peak: int) -> float:
+        """Return the scale with which the programme sees a choice have a peak."""
         kept = np.zeros(len(self.others))
         for row in rows:
             assert row.chosen is not None
@@ -119,6 +156,16 @@ class Budget:
             middle = (low + high) / 2
             low, high = (middle, high) if (middle * others + kept).max() < peak else (low, middle)
         return high
+
+
+def distance(peak: int, nbytes: int) -> tuple[bool, int]:
+    """Return how far a peak is from a budget; one within it is nearer than one above it."""
+    return peak > nbytes * (1 + TOLERANCE), abs(peak - nbytes)
+
+
+def keeps_all(rows: Sequence[Row]) -> bool:
+    """Return whether all values are kept as they are."""
+    return all(row.chosen is not None and row.chosen.action == KEEP for row in rows)
 
 
 def flops(node: fx.Node) -> float:
