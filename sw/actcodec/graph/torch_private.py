@@ -158,8 +158,8 @@ def storage_is_gone(value: torch.Tensor) -> Callable[[], bool]:
     """Return a function that says whether all tensors with the storage of a tensor are gone; it holds none."""
     from torch.multiprocessing.reductions import StorageWeakRef
 
-    reference = StorageWeakRef(value.untyped_storage())
-    return lambda: bool(reference.expired())
+    reference = StorageWeakRef(value.untyped_storage())  # type: ignore[no-untyped-call]
+    return lambda: bool(reference.expired())  # type: ignore[no-untyped-call]
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
