@@ -65,7 +65,7 @@ def test_a_format_for_all(exact):
     assert measured(model) == exact[1]
 
 
-def test_budgets_are_kept_by_one_compilation_and_more_bytes_are_no_worse(exact, monkeypatch):
+def test_budgets_are_kept_by_two_compilations_and_more_bytes_are_no_worse(exact, monkeypatch):
     found, tried = [], []
     monkeypatch.setattr(compiled, "Compiled", lambda *given: tried.append(given) or Compiled(*given))
     for share in (0.61, 0.7):
@@ -76,7 +76,7 @@ def test_budgets_are_kept_by_one_compilation_and_more_bytes_are_no_worse(exact, 
         assert peak <= 1.02 * share * exact[1]
         assert len(handle.report().splitlines()) == len(handle.rows) + 1
         found.append((peak, 1 - cosine(exact[0], gradients(model))))
-    assert len(tried) == len(found)
+    assert len(tried) <= 2 * len(found)
     assert found[0][0] < found[1][0]
     assert found[0][1] >= found[1][1]
 
