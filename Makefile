@@ -1,10 +1,13 @@
+# make install an environment in .venv
 # make demo    the whole product once, results in build/demo
 # make test    everything that CI runs
-# Both make a virtual environment in .venv first, with the versions of constraints.txt.
+# The environment has the versions of constraints.txt; the other targets make it first.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The product, and the product with everything that tests need
+PRODUCT := $(VENV)/.product
 INSTALLED := $(VENV)/.installed
 DEMO := build/demo
 # The unit in a training loop and the benches print progress; torch on all cores slows small tensors down.
@@ -15,15 +18,22 @@ unexport PYTHONDONTWRITEBYTECODE
 # What begins with this is left out, and that is said in one line, where the second simulator is not installed.
 WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iverilog is not installed:")
 
-.PHONY: demo test lint warm unit verify verify-blocks verify-training verify-icarus formal mutate coverage full results results-hw compare docs release-check clean
+.PHONY: install demo test lint warm unit verify verify-blocks verify-training verify-icarus formal mutate coverage full results results-hw compare docs release-check clean
 
 # Modules are compiled when they are imported, which few of torch's are: half a minute less
-$(INSTALLED): pyproject.toml constraints.txt
+PIP_OPTIONS := --quiet --disable-pip-version-check --no-compile -c constraints.txt
+$(PRODUCT): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[test]"
+	$(BIN)/pip install $(PIP_OPTIONS) -e ".[verify,synth]"
 	touch $@
 
-demo: $(INSTALLED)
+$(INSTALLED): $(PRODUCT)
+	$(BIN)/pip install $(PIP_OPTIONS) -e ".[test]"
+	touch $@
+
+install: $(PRODUCT)
+
+demo: $(PRODUCT)
 	$(BIN)/cdu list
 	$(BIN)/cdu generate --config tiny -o $(DEMO)/verilog
 	$(BIN)/cdu verify --training --steps 3 -o $(DEMO)/training
@@ -105,8 +115,8 @@ compare: $(INSTALLED)
 	$(BIN)/cdu compare --peers $(PEERS) -o build/compare
 
 # The manual as a site; a link or name that leads nowhere is an error
-docs: $(INSTALLED)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+docs: $(PRODUCT)
+	$(BIN)/pip install $(PIP_OPTIONS) -e ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # Wheel and source archive, installed into an empty environment and used from there: docs/developer/versions.md

@@ -1,8 +1,8 @@
-"""AC-GC's error bounds: how much of what is allowed is used, bits by layer in training, and the search they are compared with.
+"""AC-GC's error bounds: used part of the allowed error, bits by layer in training, and comparison with a search.
 
     python benchmarks/acgc.py [--dataset digits --epochs 3 --seeds 2] [--parts bounds,models,training,grid]
 
-Prints markdown tables. ``bounds``: single layers; squared error of the gradient over what the bound allows, and bits per value,
+Prints markdown tables. ``bounds``: single layers; squared error of the gradient over the allowed one, and bits per value,
 both with the codec's own errors. ``models``: networks of the zoo with and without the bounds of operations between activations.
 ``training``: a small ResNet with each policy; score, ratio, bits of every tensor at the end.
 ``grid``: the fewest bits, the same everywhere, with which the mean score is no worse than without compression.
@@ -135,7 +135,7 @@ def print_models() -> None:
 
 
 def bound_of_weights(*arguments: Any) -> Bound | None:
-    """Those that are the paper's, and that of layer norm."""
+    """Return the bound of a tensor if it is one of the paper's, or that of layer norm; None otherwise."""
     bound = bound_of(*arguments)
     return bound if bound is not None and bound.kind in OF_WEIGHTS else None
 

@@ -63,12 +63,12 @@ class Recorder(NoCodec):
         self.seen: list[Tensor] = []
 
     def compress(self, x: Tensor) -> RawCopy:
-        """See ``Codec``."""
+        """Implement ``Codec``."""
         self.seen.append(x.detach().clone())
         return RawCopy(self.seen[-1])
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See ``Codec``."""
+        """Implement ``Codec``."""
         return compressed.decompress()
 
 
@@ -86,7 +86,7 @@ def rules(dense: Codec | CodecSpec, unfit: Codec | CodecSpec) -> Policy:
 
 
 def activations(recipe: experiment.Recipe, images: Dataset, seed: int) -> list[Tensor]:
-    """What one step of a network saves after the recipe's epochs."""
+    """Return the activations that one step of a network saves after the recipe's epochs."""
     torch.manual_seed(seed)
     model = experiment.build_model(recipe, images)
     optimizer = torch.optim.SGD(model.parameters(), recipe.learning_rate, momentum=0.9)

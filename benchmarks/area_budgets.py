@@ -26,7 +26,7 @@ MEASURED = [block for block in BLOCKS if block not in UNITS]
 
 
 def main() -> int:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=MEASURED, metavar="BLOCK", default=MEASURED, help="these blocks")
     parser.add_argument("--write", action="store_true", help=f"write the areas into {budgets.FILE} as the new budgets")
@@ -45,7 +45,7 @@ def main() -> int:
     print("\n".join(budgets.table(areas, kept)))
     wrong = [sentence for block, ge in areas.items() if (sentence := kept.verdict(block, ge))]
     if arguments.write:
-        # What is no block any more has no budget.
+        # A block that was removed loses its budget.
         together = {**kept.ge, **areas}
         ge = {block: together[block] for block in MEASURED if block in together}
         of_these = {block: origins[block] for block in ge if block in origins}

@@ -108,7 +108,7 @@ def estimates_and_exact(images: data.Dataset, specs: Sequence[CodecSpec]) -> dic
 def estimates_of(
     model: nn.Module, inputs: Tensor, targets: Tensor, specs: Sequence[CodecSpec]
 ) -> dict[ItemKey, dict[str, float]]:
-    """What ``auto`` estimates for each tensor by candidate, from one step that leaves the weights alone."""
+    """Return the estimates of ``auto`` for each tensor by candidate, from one step that leaves the weights unchanged."""
     auto = AutoPolicy(candidates=specs, interval=1)
     for _ in range(2):  # it decides when the next step begins
         model.zero_grad()
@@ -132,12 +132,12 @@ class CalibratedAuto(AutoPolicy):
         self._model, self._images = model, images
 
     def set_epoch(self, epoch: int) -> None:
-        """See Policy."""
+        """Implement ``Policy``."""
         super().set_epoch(epoch)
         self._due = True
 
     def set_samples(self, samples: Tensor | None) -> None:
-        """See Policy."""
+        """Implement ``Policy``."""
         if self._due and samples is not None:
             inputs, targets = self._images.train_inputs[samples], self._images.train_targets[samples]
             calibrate(self, self._model, lambda: functional.cross_entropy(self._model(inputs), targets))

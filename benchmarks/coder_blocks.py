@@ -5,7 +5,7 @@
 The file is one that `cdu dqt --record` wrote. Prints the markdown tables of docs/methods/jpeg_base.md. All coders get the
 coefficients of jpeg-act, so many blocks from the middle of each tensor, one behind the other, in a simulation in which nothing
 waits. Values per cycle are 64 of each block, over the cycles from the first transfer to the last. The encoder of whole scans
-gets the samples that these coefficients stand for. A path through several blocks has the area of all of them, and the critical
+gets the samples of these coefficients. A path through several blocks has the area of all of them, and the critical
 path and the rate of the slowest one.
 """
 

@@ -40,9 +40,9 @@ ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "comparison")
 RECORD = Path("docs", "evidence", "results_comparison_networks.csv")
 BASELINE = "none"
-#: What the digits of the table leave out.
+#: Half of the last digit of the table.
 _LAST_DIGIT = 0.005
-#: Of the measurement of times: how often all methods take their turn, and steps in each, the first of which does not count.
+#: Measurement of times: number of turns of all methods, and of steps in each, the first of which does not count.
 ROUNDS, STEPS = 3, 4
 
 
@@ -146,7 +146,7 @@ def times(network: str, methods: Sequence[str]) -> dict[str, float]:
 
 
 def kept(network: str, method: str, seed: int) -> Path:
-    """Where a run is kept."""
+    """Return the file of a run."""
     return KEPT / network / f"{method.replace(' ', '_')}-{seed}.json"
 
 
@@ -177,11 +177,11 @@ class Row:
     difference_deviation: float
     ratio: float
     error: float | None  #: relative, weighted by bytes
-    time: float  #: of a step, in steps of the uncompressed network
+    time: float  #: step time, in steps of the uncompressed network
 
 
 def rows(network: str, methods: Sequence[str], seeds: Sequence[int]) -> list[Row]:
-    """What came of the runs of a network."""
+    """Return the rows of a network's runs."""
     found, time_of = [], times(network, methods)
     load = {m: [json.loads(kept(network, m, seed).read_text(encoding="utf-8")) for seed in seeds] for m in methods}
     for method, runs in load.items():

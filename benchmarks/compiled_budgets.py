@@ -24,8 +24,9 @@ from torch_means import PLAIN
 ROWS = PAGE.with_name("compiled_budgets.csv")
 MARKS = Marks("compiled-budgets")
 #: The floor in the sentence that refuses a budget.
-_FLOOR = re.compile(r"use (\d+(?:\.\d+)?) MiB or more")
+_FLOOR = re.compile(r"give (\d+) bytes")
 _MIB = 1 << 20
+_BEYOND_NEED = 1 << 40  #: bytes
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Asked:
     network: str
     budget: int  #: bytes
     peak: int  #: bytes
-    cosine: float  #: of the gradient with the eager step's
+    cosine: float  #: cosine of the gradient with the eager step's
     time: float  #: processor time in that of the eager step
 
     @property
@@ -45,9 +46,9 @@ class Asked:
 
 
 def sweep(network: str, count: int, autocast: bool, rounds: int) -> list[Asked]:
-    """Ask for ``count`` budgets, 2 or more, at equal distances from the floor to the peak of plain ``torch.compile``."""
-    floor, plain = _floor(network, autocast), _plain_peak(network, autocast)
-    budgets = [floor + (plain - floor) * place // (count - 1) for place in range(count)]
+    """Ask for ``count`` budgets, 2 or more, at equal distances from the floor to the peak of a step that codes nothing."""
+    floor, exact = _floor(network, autocast), _exact_peak(network, autocast)
+    budgets = [floor + (exact - floor) * place // (count - 1) for place in range(count)]
     means = {str(budget): Means(partial(_budgeted, budget), compiles=True, own=True) for budget in budgets}
     rows = measure(network, {EAGER: MEANS[EAGER], PLAIN: MEANS[PLAIN], **means}, autocast, rounds)
     found = []
@@ -102,13 +103,14 @@ def _floor(network: str, autocast: bool) -> int:
             worker.call("first")
         except RuntimeError as refusal:
             if found := _FLOOR.search(str(refusal)):
-                return round(float(found[1]) * _MIB)
+                return int(found[1])
             raise
     raise SystemExit(f"a budget of two bytes was not refused on {network}")
 
 
-def _plain_peak(network: str, autocast: bool) -> int:
-    with closing(Worker(network, MEANS[PLAIN], autocast)) as worker:
+def _exact_peak(network: str, autocast: bool) -> int:
+    """Measure the peak under a budget that is beyond need: values are kept as they are, or computed again at no cost."""
+    with closing(Worker(network, Means(partial(_budgeted, _BEYOND_NEED), compiles=True, own=True), autocast)) as worker:
         worker.call("first")
         memory: Memory = worker.call("memory")
     return memory.peak

@@ -64,6 +64,10 @@ def _compiled(model: nn.Module, network: Network, step: Step) -> None:
     compile_in_place(model)
 
 
+def _coded(name: str, model: nn.Module, network: Network, step: Step) -> None:
+    actcodec.compiled(model, name)
+
+
 def _with_policy(name: str, model: nn.Module, network: Network) -> AbstractContextManager[Any]:
     return actcodec.compress_activations(model, named_policy(name)[1])
 
@@ -77,6 +81,7 @@ MEANS = {
     EAGER: Means(),
     "checkpoint per block": Means(_checkpointed),
     **{name: Means(_compiled, compiling, compiles=True) for name, compiling in TORCH_MEANS.items()},
+    "compiled, int8": Means(partial(_coded, "int8"), compiles=True, own=True),
     "hooks, int8-rows": Means(hooks=partial(_with_policy, "int8-rows"), own=True),
     "hooks, mxint8": Means(hooks=partial(_with_policy, "mxint8"), own=True),
     "hooks, nvfp4": Means(hooks=partial(_with_policy, "nvfp4"), own=True),

@@ -36,7 +36,7 @@ class Figures:
     of_eager: float  #: peak as a part of the eager step's
     time: float  #: processor time in that of the eager step
     seconds: float  #: processor time
-    cosine: float  #: of the gradient with the eager step's
+    cosine: float  #: cosine of the gradient with the eager step's
     same_loss: bool  #: as the uncompressed step's, compiled or not, in all bits
     first_cpu: float  #: seconds of the processor that the first step took more than later ones
     first_wall: float  #: the same by the clock

@@ -10,7 +10,7 @@ loss and backward on the CPU with one thread; gradients are tensors of zeros bef
 with equal weights; all of them take a step in turn, so that the load of the machine hurts all alike. Columns:
 
 peak
-    MiB of tensors at the worst moment of a step above what stood before it, by the events of torch's allocator
+    MiB of tensors at the worst moment of a step beyond those in use before it, by the events of torch's allocator
     (:mod:`actcodec.saved.allocations`): exact, and the same in every run. Memory of numpy is not seen;
 of eager
     the same, as a part of the eager step's peak;
@@ -31,8 +31,8 @@ first step, wall, of inductor's
 The rows of the networks and the precision that were measured replace those in ``docs/evidence/compiled_step.json``; the tables
 of ``docs/evidence/compiled_step.md`` are written from that file.
 
-``--budgets N`` asks ``actcodec.compiled`` for N budgets on each network instead, from its floor to the peak of plain
-``torch.compile``, and writes budgets and measured peaks into ``docs/evidence/compiled_budgets.csv`` and the same page.
+``--budgets N`` asks ``actcodec.compiled`` for N budgets on each network instead, from its floor to the peak of
+a step that codes nothing, and writes budgets and measured peaks into ``docs/evidence/compiled_budgets.csv`` and the same page.
 
 """
 

@@ -37,14 +37,14 @@ class Seconds:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of one step above what stood before it, and its results."""
+    """Bytes of one step beyond those in use before, and its results."""
 
     peak: int  #: tensors at the worst moment, by the allocator's events
     kept: int  #: tensors between forward and backward
     resident: int | None  #: resident set at its highest
-    parameters: int  #: of the model, which its gradients have as well
+    parameters: int  #: bytes of the model's parameters, equal to those of its gradients
     loss: str  #: hexadecimal, all bits of it
-    gradient: NDArray[np.float32]  #: of all parameters
+    gradient: NDArray[np.float32]  #: gradient of all parameters
 
 
 class Step:

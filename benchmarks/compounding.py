@@ -45,7 +45,7 @@ from torch import Tensor
 PAGE, MARKS = Path("docs", "evidence", "comparison.md"), Marks("compounding")
 SETUP = TrainingSetup("vit", "cifar10", limit=1024, width=32, depth=2, steps=16)
 CODEC, BITS, BATCHES = "actnn-L3", 2, 4
-#: What an error becomes: of x, x', and what a rule sees of the tensor.
+#: Function of x, x' and the properties that a rule tests, which returns the changed reconstruction.
 Change = Callable[[Tensor, Tensor, SavedTensor], Tensor]
 
 
@@ -96,13 +96,13 @@ class _Changed(Codec):
         self._codec, self._packed, self._seen, self._change = codec, packed, seen, change
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         if self._packed is None:
             return RawCopy(x.detach().clone())
         return RawCopy(self._change(x.detach(), decompress_centred(self._packed, self._codec), self._seen))
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()
 
 
@@ -114,26 +114,26 @@ class Changed(Policy):
         self._recorder, self._change, self._wanted, self._number = recorder, change, wanted, 0
 
     def choose(self, tensor: SavedTensor) -> Codec | None:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         return self._recorder.chosen.choose(tensor)
 
     def observer(self) -> Changed:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         return self
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
-        """See Observer: the next tensor of the pass."""
+        """Implement :class:`Observer` for the next tensor of the pass."""
         number = self._number
         self._number += 1
         packed = self._recorder.packed.get(number) if self._wanted in (None, number) else None
         return _Changed(self._recorder.codecs[number], packed, tensor, self._change)
 
     def finished(self, operation: object, result: object) -> None:
-        """See Observer."""
+        """Implement :class:`Observer`."""
 
 
 def measured(change: Change, passes: Passes, recorder: Recorder) -> tuple[float, float, float]:
-    """Squares of the error together, of those apart, and of the gain."""
+    """Return the squares of the error together, of the errors apart, and of the gain."""
     exact = passes.gradient()
     together = passes.gradient(Changed(recorder, change, None))
     alone = [passes.gradient(Changed(recorder, change, number)) for number in recorder.packed]

@@ -31,9 +31,9 @@ from cdu_verif.regression.verify_blocks import VerifySettings, verify_blocks
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "configurations"
-#: What `cdu list` reads.
+#: Data that `cdu list` reads.
 DATA = ROOT / "sw" / "cdu_cli" / "configurations.json"
-#: How whole arrays are synthesised.
+#: Tool and recipe for the synthesis of whole arrays.
 YOSYS, RECIPE = "pyosys", "balanced"
 COMMAND = "python benchmarks/configurations.py"
 PAGE = ROOT / "docs" / "evidence" / "configurations.md"
@@ -52,7 +52,7 @@ HEAD = (
 
 
 def cost(name: str, duplex: str) -> dict[str, Any]:
-    """What the array of a configuration costs; the report is kept."""
+    """Synthesise the array of a configuration, keep the report, and return its figures."""
     config = CONFIGS[name].override(duplex=duplex)
     settings = SynthesisSettings(config, [UNIT], yosys=YOSYS, recipes=[RECIPE])
     report = synthesise_blocks(settings, COMMAND, Lines())
@@ -63,7 +63,7 @@ def cost(name: str, duplex: str) -> dict[str, Any]:
 
 def verified(name: str) -> dict[str, Any]:
     """The report of `cdu verify` for the array of a configuration."""
-    # What is pinned is not varied; modes are, for a unit of this size with all of them shall work too.
+    # Pinned parameters stay fixed; modes vary, because a unit of this size has to work with all of them.
     pinned = ("cdus", "duplex", "value_format", "packed_port_bits")
     config, folder = CONFIGS[name], KEPT / f"{name}-verify"
     command = " ".join([f"cdu verify --config {name}", *(f"--set {key}={getattr(config, key)}" for key in pinned)])
@@ -131,7 +131,7 @@ def page(figures: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(CONFIGS), default=list(CONFIGS), help="measure these")
     chosen = parser.parse_args().only

@@ -1,4 +1,4 @@
-"""What stands of a measurement on the page of results: a few rows of its tables. All rows go to CSV files beside the page."""
+"""Select the rows of a measurement's tables for the page of results. All rows go to CSV files beside the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cdu_tools import report
 
 #: Characters of a line of text on a page.
 WIDTH = 132
-#: How lines begin that are for the notes: what was run, on what, with what.
+#: Beginnings of lines for the notes: command, machine, versions.
 _NOTES: tuple[str, ...] = (
     "- ",
     "`cdu ",
@@ -61,7 +61,7 @@ class Table(report.Table):
         return Table(names, tuple(tuple(row[at] for at in places) for row in self.rows))
 
 
-#: What of the tables of a measurement stands on the page.
+#: Function that selects the tables of a measurement for the page.
 Summary = Callable[[dict[str, Table]], str]
 
 
@@ -106,7 +106,7 @@ def tables(markdown: str) -> tuple[list[tuple[str, Table]], list[str], list[str]
 
 
 def joined(found: Sequence[tuple[str, Table]]) -> list[Table]:
-    """Tables of one kind as one, whose first column says what stood before each. Tables of a kind have most names in common."""
+    """Join tables of one kind; the first column holds their captions. Tables of a kind have most names in common."""
     kinds: list[list[tuple[str, Table]]] = []
     for caption, table in found:
         for members in kinds:

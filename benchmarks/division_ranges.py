@@ -21,7 +21,7 @@ from torch import Tensor
 
 BITS = (1, 2, 4, 8)
 SIDE = 8
-#: What shares a range, and over which axes of (N, C, blocks, 64) it extends.
+#: Values that share a range, and its axes among (N, C, blocks, 64).
 SHARES = {"block": (3,), "map": (2, 3), "channel": (0, 2, 3)}
 
 

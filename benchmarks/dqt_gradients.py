@@ -1,4 +1,4 @@
-"""What quantisation tables do to gradients: a finer question than accuracy, in which seeds differ more than tables do.
+"""Measure the gradient error of quantisation tables, a finer measure than accuracy, which differs more by seed than table.
 
     python benchmarks/dqt_gradients.py --dataset digits --tables optL build/shiftL/table.json optH build/shiftH/table.json
 

@@ -59,7 +59,7 @@ def settled(name: str, options: list[dict[str, object]], x: Tensor, error: Tenso
 
 
 def at_equal_error(x: Tensor, error: Tensor) -> dict[str, Packed | None]:
-    """What each codec makes of a tensor."""
+    """Return the packed forms of a tensor by each codec."""
     shifts: list[dict[str, object]] = [{"dqt": table, "S": 127 / 128} for table in TABLES]
     scales: list[dict[str, object]] = [{"S": scale, "scale_bits": 24} for scale in SCALES]
     return {
@@ -87,7 +87,7 @@ def print_ratios(kind: str, tensors: list[Tensor]) -> None:
             for name, packed in at_equal_error(x, error).items():
                 missed = packed is None or bool(rms_error(x, packed.decompress(), 1) > error * (1 + 1e-6))
                 beyond[name] = beyond.get(name, 0) + missed
-                # What cannot be so exact stays as it is.
+                # A tensor that no setting codes accurately enough counts uncompressed.
                 sizes.setdefault(name, []).append(4 * x.numel() if packed is None else packed.nbytes)
         values = sum(x.numel() for x in tensors)
         for name, bytes_kept in sizes.items():

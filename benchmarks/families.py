@@ -51,7 +51,7 @@ from digest import Table
 ROOT = Path(__file__).parent.parent
 DATA = ROOT / "sw" / "actcodec" / "policies" / "measured.json"
 KEPT = ROOT / "build" / "families"
-#: What everybody has: storage in fewer bits.
+#: Common baselines: storage in fewer bits.
 BASELINES = ("bf16", "int8-rows")
 SPECS = {named(spec): spec for spec in POLICIES}
 SEEDS = 3
@@ -161,7 +161,7 @@ def select(rows: Sequence[Row], family: str, policy: str) -> list[Row]:
 
 
 def data(rows: Sequence[Row], policies: Sequence[str]) -> str:
-    """What is kept for :mod:`actcodec.policies.recommended`: JSON, a line for each policy, the old one of others."""
+    """Return the data of :mod:`actcodec.policies.recommended`: JSON, a line for each policy, unchanged if not measured."""
     before = {named(CodecSpec(one["policy"], one["options"])): one for one in json.loads(DATA.read_text(encoding="utf-8"))}
     lines = []
     for policy, spec in SPECS.items():
@@ -180,7 +180,7 @@ def data(rows: Sequence[Row], policies: Sequence[str]) -> str:
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=ZOO, metavar="NAME", help="of the zoo, all unless given")
     every = dict.fromkeys((*SPECS, *POLICY_NAMES))

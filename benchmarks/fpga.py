@@ -2,9 +2,9 @@
 
     python benchmarks/fpga.py [--only ROW ...] [--limit-minutes M]
 
-Every row is what `cdu fpga` finds, whose report is kept in build/fpga/ROW. Rows that are there with the same
+Every row is the result of `cdu fpga`, whose report is kept in build/fpga/ROW. Existing rows with the same
 configuration and versions of the programs are not measured again unless ``--only`` names them, so that the benchmark can be
-interrupted and continued. A row without such a report stays as it stands on the page, if that is of the same versions. One that
+interrupted and continued. A row without such a report stays unchanged on the page, if that is of the same versions. A row that
 takes longer than the limit is left out, and the page says so.
 """
 
@@ -39,7 +39,7 @@ from digest import tables, wrapped
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "fpga"
 PAGE = ROOT / "docs" / "evidence" / "fpga.md"
-#: What `cdu list` reads; the rates are measured by benchmarks/configurations.py.
+#: Data that `cdu list` reads; the rates are measured by benchmarks/configurations.py.
 RATES = ROOT / "sw" / "cdu_cli" / "configurations.json"
 SMALLEST = CONFIGS["tiny"]
 #: Blocks of the smallest configuration, a row each.
@@ -111,7 +111,7 @@ def place(row: str) -> None:
 
 
 def configuration(row: str) -> CduConfig:
-    """What a row is measured with."""
+    """Return the configuration with which a row is measured."""
     return system.configuration(SMALLEST) if row == SYSTEM else UNITS.get(row, SMALLEST)
 
 
@@ -127,7 +127,7 @@ def kept(row: str) -> dict[str, Any] | None:
 
 
 def name(row: str) -> tuple[str, ...]:
-    """What stands before the figures of a row."""
+    """Return the cells before the figures of a row."""
     if row not in UNITS:
         return (row,)
     config = UNITS[row]
@@ -203,7 +203,7 @@ behind its DMA engine, 64 bits wide.
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=ROWS, help="measure these, again if need be; none: only write the page")
     parser.add_argument("--limit-minutes", type=float, default=240, help="for one row (240)")

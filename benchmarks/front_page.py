@@ -43,7 +43,7 @@ POLICIES = {
     "blpa-coded": "blpa-coded 4",
 }
 NETWORK = "ResNet on cifar10"
-#: What plain storage and two bits do, by family: written by benchmarks/results.py.
+#: Results of plain storage and of two bits, by family, written by benchmarks/results.py.
 HARM = EVIDENCE / "results_families_harm.csv"
 #: The section of the page of results.
 ANCHOR = "policies-by-family"
@@ -166,7 +166,7 @@ def written(path: Path) -> str:
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Write the pages."""
     for path in PAGES:
         write_whole(path, written(path))
 

@@ -1,10 +1,10 @@
-"""What GMC's heads and padding cost, and what one head for several blocks would save.
+"""Measure the cost of GMC's heads and padding, and the saving of one head for several blocks.
 
     python benchmarks/gmc_heads.py build/cifar.npz build/vgg.npz
 
 Files are those that `cdu dqt --record` wrote. Writes jpeg_gmc_heads.csv beside docs/methods/jpeg_gmc.md: change of the
-payload if blocks had no head each, but k of them one head byte and no padding between them. What stands in a head today, the
-category of DC, has then a Huffman code (JPEG's, of which one word is not used) made for the very file; real tables would
+payload if blocks had no head each, but k of them one head byte and no padding between them. The present content of a head, the
+category of DC, then has a Huffman code (JPEG's, of which one word is not used) made for the very file; real tables would
 save less.
 """
 
@@ -25,7 +25,7 @@ from cdu_tools.files import write_whole
 from cdu_tools.report import Table
 from torch import Tensor
 
-#: Where the rows go.
+#: Folder of the rows.
 _PAGES = Path(__file__).parent.parent / "docs" / "methods"
 _TABLES = ("uniform-8", "uniform-16", "uniform-32")
 _TOGETHER = (1, 2, 4, 8)

@@ -1,4 +1,4 @@
-"""Policy jpeg-gmc beside the published one: bytes, and the direction of the gradient, by what is kept of signs.
+"""Policy jpeg-gmc beside the published one: bytes, and the direction of the gradient, by the form of signs.
 
     python benchmarks/gmc_policy.py --data cifar10.npz
 

@@ -1,23 +1,23 @@
-"""What codes of GMC's family would make of streams of mode sfpr+zvc, whose values are SFPR's integers and not coefficients.
+"""Measure codes of GMC's family on streams of mode sfpr+zvc, whose values are SFPR's integers and not coefficients.
 
     python benchmarks/gmc_sfpr.py --data cifar10.npz
 
-Networks train for some steps; what the policy jpeg-act gives to sfpr+zvc in the next step (results of ReLU, pools, dropout that
-another layer reads) is quantised as that mode does. Writes jpeg_gmc_sfpr.csv and jpeg_gmc_sfpr_unsigned.csv beside
-docs/methods/jpeg_gmc.md: bytes per block of 64 values of all such tensors of a network. Tables are trained on the first two
-networks.
+Networks train for some steps; the tensors that policy jpeg-act gives to sfpr+zvc in the next step (results of ReLU, pools,
+dropout that another layer reads) are quantised as that mode does. Writes jpeg_gmc_sfpr.csv and jpeg_gmc_sfpr_unsigned.csv
+beside docs/methods/jpeg_gmc.md: bytes per block of 64 values of all such tensors of a network. Tables are trained on the first
+two networks.
 
-entropy        of the values of each tensor by themselves, with a table of its own that costs nothing: a bound, no code
-GMC            as it is: a row of 8 values stands for a column of coefficients, the first value of a block for DC
+entropy        of the values of each tensor alone, with a table of its own that costs nothing: a bound, no code
+GMC            unchanged: a row of 8 values takes the place of a column of coefficients, the first value of a block that of DC
 tables         the same code, its tables trained, words no longer than GMC's
 masks          groups of the largest class have a mask and fields too, where GMC writes their bytes; tables trained
-magnitudes     ZVC's mask, and for each value that is not 0 a word for its class of magnitude (one table, trained, no longer
-               words than those of GMC's classes), sign and low bits; a head byte, as the mask no longer tells the length
+magnitudes     ZVC's mask, and for each nonzero value a word for its class of magnitude (one table, trained, no longer
+               words than those of GMC's classes), sign and low bits; a head byte, because the mask does not give the length
 
-Of the three new codes only lengths are computed, as if a last byte of zeros were written; with GMC's own tables that makes 0.7
-to 1 % more than GMC. The last column of the first table has the values per cycle that GMC's encoder and decoder pass, as they
-are, in a simulation in which nothing waits, some blocks of each tensor one behind the other. The second table is without signs:
-one bit less for each value that is not 0 in tensors without a negative value.
+Only the lengths of the three new codes are computed, as if a last byte of zeros were written; with GMC's own tables that makes
+0.7 to 1 % more than GMC. The last column of the first table has the values per cycle that GMC's encoder and decoder pass,
+unchanged, in a simulation without waiting, some blocks of each tensor in sequence. The second table is without signs: one bit
+less for each nonzero value in tensors without a negative value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from coder_blocks import rate
 from recorded import Training, record, trainings
 from torch import Tensor
 
-#: Where the rows go.
+#: Folder of the rows.
 _PAGES = Path(__file__).parent.parent / "docs" / "methods"
 _IMAGES, _KEPT, _TRAINED = 4000, 8, 2
 #: Blocks of each tensor that are simulated.
@@ -75,20 +75,20 @@ class Sparse:
 
     @property
     def negative(self) -> bool:
-        """Whether any value is."""
+        """Return whether any value is negative."""
         return bool((self.blocks < 0).any())
 
 
 @dataclass(frozen=True)
 class Symbols:
-    """What a code says of blocks: by kind the row and the number of the words, and where there is one, (n, ...) each."""
+    """The words and bits of a code for blocks: by kind the rows, the numbers and the presence of words, (n, ...) each."""
 
     words: dict[str, tuple[Tensor, Tensor, Tensor]]
     rest: Tensor  #: bits (n,) of signs, low bits and bytes
     nonzero: Tensor  #: values (n,) that have a sign
 
     def counts(self) -> dict[str, Tensor]:
-        """How often each word is needed, by kind, (rows, symbols)."""
+        """Count each word by kind, (rows, symbols)."""
         return {kind: _count(kind, *where) for kind, where in self.words.items()}
 
     def bits(self, tables: Tables, *, signs: bool) -> Tensor:
@@ -117,7 +117,7 @@ def classes_and_masks(blocks: Tensor, *, masks: bool) -> Symbols:
     symbols = torch.where(a > 0, a + 1, torch.where(b > 0, spec.A_ZERO, spec.A_BOTH_ZERO))
     place = torch.arange(BLOCK_SIDE)
     context_a, context_b = gmc.contexts(before, symbols, place == 0)
-    # Words of columns without a value are zeros, of which those are written that stand before the last fields.
+    # Words of columns without a value are zeros; those before the last fields are written.
     columns = ((symbols != spec.A_BOTH_ZERO) * (place + 1)).amax(1, keepdim=True)
     written = place <= torch.where(columns > 0, columns, -1)
     present = (groups != 0).to(torch.int64)
@@ -156,7 +156,7 @@ def trained(counts: Sequence[dict[str, Tensor]]) -> Tables:
 
 
 def group_bytes(bits: Tensor) -> Tensor:
-    """Bytes (n,) of blocks of GMC's form whose bodies have so many bits; in long ones stands DC's category."""
+    """Return the bytes (n,) of blocks of GMC's form from the bits of their bodies; long bodies contain DC's category."""
     short = (bits + 7) // 8
     long = ((bits + spec.CATEGORY_BITS + 7) // 8).clamp(min=spec.SHORT_BYTES + 1)
     return 1 + torch.where(short > spec.SHORT_BYTES, long, short)
@@ -180,7 +180,7 @@ def entropy_bytes(one: Sparse) -> float:
     return float((counts * (counts.sum() / counts).log2()).sum() / 8)
 
 
-#: What a code says of blocks, and the bytes of blocks of so many bits.
+#: Symbols of a code for blocks, and bytes of blocks from their bits.
 CODES: dict[str, tuple[Callable[[Tensor], Symbols], Callable[[Tensor], Tensor]]] = {
     "tables": (partial(classes_and_masks, masks=False), group_bytes),
     "masks": (partial(classes_and_masks, masks=True), group_bytes),
@@ -189,7 +189,7 @@ CODES: dict[str, tuple[Callable[[Tensor], Symbols], Callable[[Tensor], Tensor]]]
 
 
 def sparse_tensors(training: Training) -> list[Sparse]:
-    """What the policy jpeg-act gives to sfpr+zvc, a few samples of each tensor."""
+    """Return tensors that policy jpeg-act gives to sfpr+zvc, a few samples of each."""
     table, found = jpeg_act_policy(), list[Tensor]()
 
     def keep(tensor: SavedTensor, x: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""nvCOMP on a CUDA device beside our codecs, at equal error on what seven networks save.
+"""nvCOMP on a CUDA device beside this project's codecs, at equal error on tensors that seven networks save.
 
     pip install nvidia-nvcomp-cu13
     python benchmarks/gpu_peers.py --record numbers.npz --data cifar10.npz    # on any machine, with 'actcodec[peers]'
@@ -57,7 +57,7 @@ def by_network(path: Path) -> dict[str, list[Numbers]]:
 
 
 def ratio(nvcomp: Any, codec: Any, tensors: list[Numbers]) -> float:
-    """Of all tensors together; every one must come back."""
+    """Return the ratio of all tensors together; every tensor must be restored exactly."""
     original = stored = 0
     for numbers in tensors:
         there = torch.from_numpy(numbers.flatten()).cuda()
@@ -86,7 +86,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def rows(networks: dict[str, list[Numbers]]) -> Iterator[list[str]]:
-    """Of each codec."""
+    """Yield a row for each codec."""
     nvcomp = import_module("nvidia.nvcomp")
     narrow = np.concatenate([one.flatten() for one in networks[_SPEED_NETWORK] if one.dtype == np.int8])
     many = torch.from_numpy(np.resize(narrow, _SPEED_BYTES)).cuda()
@@ -100,7 +100,7 @@ def rows(networks: dict[str, list[Numbers]]) -> Iterator[list[str]]:
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", type=Path, help="write the numbers to this file, of networks trained on --data")
     parser.add_argument("--data", type=Path, help="CIFAR-10 as .npz")

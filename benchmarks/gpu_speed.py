@@ -13,8 +13,8 @@ codecs
     is a time as a multiple of the copy's. Sizes that a codec must know to make its payload are waited for, within the time.
 steps
     Forward, loss, backward and update by SGD with momentum, float32. ResNet-50 is torchvision's, images are random, 3x224x224;
-    the GPT is transformers' GPT-2 with a vocabulary of 50257 and random tokens. ``peak MiB`` is what torch's allocator gave out
-    at the worst moment of a step, beyond what was there before it; ``time`` and ``peak`` are multiples of those without hooks.
+    the GPT is transformers' GPT-2 with a vocabulary of 50257 and random tokens. ``peak MiB`` is the most that torch's
+    allocator gave out in a step, beyond bytes in use before it; ``time`` and ``peak`` are multiples of those without hooks.
 """
 
 from __future__ import annotations

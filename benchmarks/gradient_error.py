@@ -1,4 +1,4 @@
-"""Relative error of one step's gradient by policy: what ReLU's lost signs and a scale of SFPR that saturates cost.
+"""Relative error of one step's gradient by policy: the cost of ReLU's lost signs, and of a scale of SFPR that saturates.
 
     python benchmarks/gradient_error.py
 

@@ -1,9 +1,9 @@
-"""How near the exact gradient a policy stays while a model trains: after 0, 8 and 200 steps, a model of each family.
+"""Compare gradients of policies with the exact gradient while models train: after 0, 8 and 200 steps, a model of each family.
 
     python benchmarks/gradients_over_time.py
 
-As benchmarks/families.py, with the same models of the zoo, batches and policies, of which these are those that are recommended,
-the papers' and what everybody has. A model is trained without compression; the gradient is that of one batch. Writes every row
+Models, batches and policies are those of benchmarks/families.py, here only the recommended policies,
+the papers' and common ones. A model is trained without compression; the gradient is that of one batch. Writes every row
 to docs/evidence/gradients_over_time.csv and the cosines between the marks of docs/user/policies.md.
 """
 

@@ -1,4 +1,4 @@
-"""Formats of compiled graphs: bits, errors, and the speed of what inductor makes of them on one thread of the CPU.
+"""Formats of compiled graphs: bits, errors, and the speed of inductor's code for them on one thread of the CPU.
 
     OMP_NUM_THREADS=1 python benchmarks/graph_formats.py
     OMP_NUM_THREADS=1 python benchmarks/graph_formats.py --only int8 int4-group --runs 30

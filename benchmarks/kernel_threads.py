@@ -1,4 +1,4 @@
-"""What a second core gives the native kernels: seconds with one thread as a multiple of those with two.
+"""Measure the speedup of the native kernels by a second core: seconds with one thread as a multiple of those with two.
 
     python benchmarks/kernel_threads.py
 

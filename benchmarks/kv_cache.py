@@ -1,4 +1,4 @@
-"""What a compressed KV cache costs a small GPT: bytes kept and perplexity of text that it has not seen.
+"""Measure a compressed KV cache in a small GPT: bytes kept, and perplexity of text that it has not seen.
 
     python benchmarks/kv_cache.py
 
@@ -89,7 +89,7 @@ def trained(letters: Tensor, steps: int) -> Any:
 
 @torch.no_grad()
 def perplexity(model: Any, pieces: Tensor, cache: Any) -> float:
-    """Of pieces (count, tokens), a few tokens at a time."""
+    """Return the perplexity of pieces (count, tokens), a few tokens at a time."""
     total = 0.0
     for start in range(0, pieces.shape[1] - 1, _STEP):
         stop = min(start + _STEP, pieces.shape[1] - 1)

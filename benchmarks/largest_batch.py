@@ -1,21 +1,21 @@
-"""Memory of one training step by what saves it, and the largest batch that fits into a fixed budget, on the CPU.
+"""Memory of one training step by method of saving it, and the largest batch that fits into a fixed budget, on the CPU.
 
     python benchmarks/largest_batch.py
     python benchmarks/largest_batch.py --networks GPT-2
 
 Networks have random weights and take photographs or texts: ResNet-18 and MobileNetV2 of torchvision, 3 x 64 x 64, a checkpoint
-around each block; GPT-2 of transformers, 6 layers of width 256, 128 letters, a checkpoint around each layer. Beside the
-step as it is stand what everybody has: checkpoints, ``save_on_cpu``, what ``torch.compile`` has (benchmarks/torch_means.py;
-compiled anew for each batch), storage in bfloat16 and in 8 bits by row; then policies,
-with the one with kernels that is recommended for the family as the last, and that with checkpoints whose inputs are
-compressed too (``checkpoints=True``). Prints a markdown table:
+around each block; GPT-2 of transformers, 6 layers of width 256, 128 letters, a checkpoint around each layer. The
+plain step is compared with common methods: checkpoints, ``save_on_cpu``, those of ``torch.compile`` (benchmarks/torch_means.py;
+compiled anew for each batch), storage in bfloat16 and in 8 bits by row; then with policies, of which the last two are the one
+with kernels that is recommended for the family, and the same with checkpoints whose inputs are compressed too
+(``checkpoints=True``). Prints a markdown table:
 
 peak
     MiB at the worst moment of forward and backward with the first batch, by the allocator's own events
-    (:mod:`actcodec.saved.allocations`), on top of what was there before, gradients included; then as a part of the peak of the
+    (:mod:`actcodec.saved.allocations`), beyond the bytes in use before, gradients included; then as a part of the peak of the
     step as it is, which is the budget;
 kept
-    MiB that are left when forward is over: what the graph holds for backward;
+    MiB after forward, which the graph holds for backward;
 ratio, of float32
     of activations, against the formats that they have and against float32;
 cosine
@@ -63,7 +63,7 @@ _SIDE, _LETTERS = 64, 128
 
 @dataclass(frozen=True)
 class Network:
-    """What is trained, in parts around which checkpoints stand, first with so many samples."""
+    """A network to train, the parts that checkpoints enclose, and its first batch size."""
 
     family: str
     build: Callable[[], nn.Module]
@@ -100,20 +100,20 @@ NETWORKS = {
 
 @dataclass(frozen=True)
 class Way:
-    """How a step is taken."""
+    """A way to take a step."""
 
     name: str
     policy: CodecSpec | None = None
     checkpoints: bool = False
-    moved: bool = False  #: whether what is saved waits in another memory
-    settings: Callable[[], AbstractContextManager[None]] | None = None  #: of torch, with which it is compiled
+    moved: bool = False  #: True if saved tensors are moved to other memory
+    settings: Callable[[], AbstractContextManager[None]] | None = None  #: settings of torch with which the step is compiled
 
 
 PLAIN, COMPILED = Way("without"), Way("inductor", settings=settings)
 
 
 def ways(family: str) -> list[Way]:
-    """The step as it is, what everybody has, and policies."""
+    """Return the plain step, common methods, and policies."""
     best = recommended(family, has_kernels)
     specs = {name: CodecSpec(name) for name in ("bf16", "int8-rows", "sfpr", "jpeg-gmc", "actnn-L2", "blpa-coded")}
     specs |= {best.text: best.policy}
@@ -129,7 +129,7 @@ def ways(family: str) -> list[Way]:
 
 @dataclass(frozen=True)
 class Step:
-    """What came of one."""
+    """The result of one step."""
 
     gradient: list[Tensor]
     peak: int  #: bytes
@@ -177,7 +177,7 @@ class Steps:
                 self._gradient(batch)
 
     def _forward(self, batch: int) -> tuple[Tensor, Statistics | None]:
-        torch.manual_seed(1)  # of dropout
+        torch.manual_seed(1)  # seed of dropout
         with self._context as statistics:
             return self._network.loss(batch)(self._model, 0), statistics
 

@@ -1,10 +1,10 @@
-"""Memory of training steps as ``cdu memory`` predicts it, beside what was measured here and what others have published.
+"""Memory of training steps as predicted by ``cdu memory``, beside measured and published figures.
 
     python benchmarks/memory_predictions.py
 
 Models
     Ten models of the zoo, one step each with 64 samples on the CPU on one thread. Measured by the allocator's own events
-    (:mod:`actcodec.saved.allocations`), on top of what was there before; predicted on fake tensors.
+    (:mod:`actcodec.saved.allocations`), beyond the bytes in use before; predicted on fake tensors.
 Compiled
     Five networks, model and loss in one graph of ``torch.compile``, measured likewise once it is compiled.
 Ladder

@@ -1,4 +1,4 @@
-"""What the affine modes add to a unit of one CDU, against the path of JPEG-ACT.
+"""Measure the area that affine modes add to a unit of one CDU, relative to the path of JPEG-ACT.
 
     python benchmarks/mode_cost.py
 
@@ -31,7 +31,7 @@ ADDED: dict[str, tuple[Mode, ...]] = {
     "+ autoquant, autoquantz": (Mode.AUTOQUANT, Mode.AUTOQUANTZ),
     "+ all five": AFFINE_MODES,
 }
-#: What quantises and what stands up for it, both directions.
+#: Blocks of the affine engine, both directions.
 ENGINE = ("range_finder", "affine_quantizer", "range_store", "affine_dequantizer")
 #: The same units without and with the affine modes.
 SHARED = ("sfpr", "inverse_sfpr", "alignment_buffer", "inverse_alignment_buffer")

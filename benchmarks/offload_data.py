@@ -1,4 +1,4 @@
-"""Writes what `cdu offload` knows of networks and of compression ratios: sw/cdu_offload/networks.json and ratios.json.
+"""Write the data of `cdu offload` on networks and compression ratios: sw/cdu_offload/networks.json and ratios.json.
 
     python benchmarks/offload_data.py [networks] [ratios]
 
@@ -89,7 +89,7 @@ def write_ratios() -> None:
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = {"networks": write_networks, "ratios": write_ratios}
     parser.add_argument("what", nargs="*", choices=[*what, "both"], default="both", help="which of both (default: both)")

@@ -1,6 +1,6 @@
-"""Accuracy with and without compression, paired by seed and test image, and what the comparison could have shown.
+"""Accuracy with and without compression, paired by seed and test image, and the least difference that it could show.
 
-    python benchmarks/paired.py                          # goes on where the table stops, then prints what it says
+    python benchmarks/paired.py                          # continues where the table stops, then prints results
     python benchmarks/paired.py --only digits --seeds 10
     python benchmarks/paired.py --only cifar10 --minutes 120
     python benchmarks/paired.py --only cifar10 --device cuda --workers 12 --uncoded
@@ -9,7 +9,7 @@ Networks are trained until they stop improving, with the recipes of RECIPES, whi
 seen. Every run is a row of docs/evidence/paired_runs.csv as soon as it is over: its score, its ratio, and for each test image
 whether the answer is right, as bits in base 64. Runs of one seed have the same first weights and batches. CIFAR-10 is read from
 the folder that CDU_DATA_DIR names; runs of it take many minutes each, on one core. With ``--workers`` several run at once, each
-in a process of its own; on a GPU they share it. ``--uncoded`` leaves out the coders behind what policies do to values: most of
+in a process of its own; on a GPU they share it. ``--uncoded`` leaves out the coders of policies, which take most of
 a step on a GPU (benchmarks/uncoded.py). The ratio is then of a batch at the start of each epoch, by the policy itself.
 
 difference
@@ -17,7 +17,7 @@ difference
 lost, gained
     answers over all seeds that only the uncompressed network has right, and only the other;
 shows
-    the least true difference that so many runs show four times out of five;
+    the least true difference that these runs show four times out of five;
 not worse than
     the smallest of the margins 0.1, 0.5, 1, 2, 5 that the loss is certain (95 %) to stay below;
 seeds for 0.5, for 0.1
@@ -75,12 +75,12 @@ SEEDS, _MANY_IMAGES = 10, 10_000
 
 
 def rows() -> list[dict[str, str]]:
-    """What has run."""
+    """Return the rows of finished runs."""
     return list(csv.DictReader(TABLE.read_text("utf-8").splitlines())) if TABLE.exists() else []
 
 
 def missing(only: str | None, seeds: int, policies: Sequence[str]) -> Iterator[tuple[str, Recipe, str, int]]:
-    """Runs that are not in the table, seed by seed, so that whatever has run is paired."""
+    """Yield the runs that are not in the table, seed by seed, so that finished runs are paired."""
     known = {(row["data"], row["model"], row["policy"], int(row["seed"])) for row in rows()}
     for seed in range(seeds):
         for name, recipes in RECIPES.items():
@@ -97,7 +97,7 @@ def images_of(name: str, device: str) -> Dataset:
 
 
 class Sizes:
-    """What a policy makes of a batch at the start of each epoch, whatever the network is trained with."""
+    """Compress a batch with a policy at the start of each epoch, whatever the network is trained with, and add up the sizes."""
 
     def __init__(self, chosen: Policy, model: nn.Module, images: Dataset, recipe: Recipe) -> None:
         self._policy, self._model, self._images = chosen, model, images
@@ -164,7 +164,7 @@ def append(row: dict[str, str]) -> None:
 
 
 def answers(found: list[dict[str, str]], seeds: list[int], images: int) -> NDArray[np.bool_]:
-    """Whether each test image is answered right, (seeds, images)."""
+    """Return whether each test image is answered right, (seeds, images)."""
     by_seed = {int(row["seed"]): row["right"] for row in found}
     packed = [np.frombuffer(base64.b64decode(by_seed[seed]), np.uint8) for seed in seeds]
     return np.stack([np.unpackbits(one, count=images) for one in packed]).astype(bool)
@@ -193,7 +193,7 @@ def summary() -> Table:
 
 
 def cells(mine: list[dict[str, str]], base: list[dict[str, str]], seeds: list[int], images: int) -> list[str]:
-    """What the table says of a policy's runs beside the uncompressed ones of the same seeds."""
+    """Return the cells of a policy's runs, compared with the uncompressed ones of the same seeds."""
     with_it, without = answers(mine, seeds, images), answers(base, seeds, images)
     one, parts = compare(with_it, without), spread(with_it, without)
     certain = next((f"{margin:g}" for margin in MARGINS if one.no_worse_than(margin)), "-")
@@ -207,7 +207,7 @@ def cells(mine: list[dict[str, str]], base: list[dict[str, str]], seeds: list[in
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=sorted(RECIPES), help="train on these images alone")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds from 0 on, of each network and policy (10)")

@@ -58,7 +58,7 @@ class Bench:
             raise SystemExit(f"{name}: Verilator failed:\n{done.stderr[-2000:]}")
 
     def run(self, stimulus: list[str]) -> tuple[str, list[str]]:
-        """What the bench prints, and the lines of its result, for lines of input in hexadecimal."""
+        """Return the output of the bench, and the lines of its result, for lines of input in hexadecimal."""
         (self._work / "stimulus.hex").write_text("\n".join(stimulus) + "\n", encoding="ascii")
         (self._work / "result.hex").unlink(missing_ok=True)
         done = subprocess.run(["model/bench"], cwd=self._work, capture_output=True, text=True, check=True)

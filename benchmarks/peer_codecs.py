@@ -63,8 +63,8 @@ LIBRARY = (("resnet18", 64), ("mobilenet_v2", 64))
 #: Errors at which ratios are compared, and the one at which speeds are.
 _ERRORS, _SPEED_ERROR = (0.05, 0.1, 0.2), 0.1
 _SPEED_NETWORK, _ROUNDS = "resnet", 15
-_JPEG_ROWS = 65_496  # of an image: at most 65,500, here whole blocks
-_FRACTION_BITS = 23  # of float32
+_JPEG_ROWS = 65_496  # rows of an image: at most 65,500, here whole blocks
+_FRACTION_BITS = 23  # fraction bits of float32
 _BLOSC2_LEVEL = 5
 
 
@@ -87,7 +87,7 @@ class Peer:
 
     code: Callable[[Tensor, float], Coded]
     settings: Sequence[float]  #: from fine to coarse
-    unit: str  #: what a setting is
+    unit: str  #: unit of a setting
     colour: str
     style: str = "-"
 
@@ -244,7 +244,7 @@ def measured(tensors: Sequence[Tensor], peer: Peer, setting: float) -> Point:
 
 
 def recorded(training: Training) -> list[Tensor]:
-    """What is coded of a network, float32 (N, C, H, W)."""
+    """Return the tensors of a network that are coded, float32 (N, C, H, W)."""
     maps, others = DenseActivations(), []
     normalised = any(isinstance(one, nn.BatchNorm2d) for one in training[0].modules())
 

@@ -1,4 +1,4 @@
-"""What more pipeline registers do to area, clock and latency.
+"""Measure the effect of more pipeline registers on area, clock and latency.
 
     python benchmarks/pipelining.py [--block dct ...] [--config tiny] [--recipe balanced] [--clock-ns 1.4]
 
@@ -33,7 +33,7 @@ TRANSFORMS = {"dct_stages": 1}
 MULTIPLIERS = {"multiplier_stages": 1}
 EVERYTHING = {**TRANSFORMS, **MULTIPLIERS, "register_slices": 1}
 DIRECTIONS = ("compressor", "decompressor")
-#: What is tried on each block, beside the fewest registers.
+#: Settings for each block, besides the fewest registers.
 SETTINGS: Mapping[str, Sequence[Mapping[str, int]]] = {
     **dict.fromkeys(("sfpr", "inverse_sfpr"), (MULTIPLIERS,)),
     **dict.fromkeys(("dct", "idct", "two_way_dct"), (TRANSFORMS,)),

@@ -1,9 +1,9 @@
-"""What a reciprocal of fewer significand bits costs in the values that come back.
+"""Measure the error of decompressed values by the significand bits of reciprocals.
 
     python benchmarks/reciprocal_bits.py
 
 Prints a markdown table: the error relative to the root mean square of the input, by bits of the reciprocals, for the inputs of
-benchmarks/rounding_choice.py. What it saves in gates:
+benchmarks/rounding_choice.py. The saving in gates:
 ``python benchmarks/area_by_parameter.py --block inverse_sfpr --parameter reciprocal_bits 24 16 12``.
 """
 

@@ -1,4 +1,4 @@
-"""Networks after some steps of training, and what they save of the next one, for benchmarks of codecs."""
+"""Networks after some steps of training, and the tensors that they save in the next one, for benchmarks of codecs."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Whether what is released works where the checkout is not: archives, an empty environment, the commands, their bytes.
+"""Check that a release works outside the checkout: archives, an empty environment, the commands, their bytes.
 
     python benchmarks/release_check.py [-o build/release]
 
 Builds wheel and source archive into OUT/dist, installs each into an empty virtual environment with the versions of
 constraints.txt, and uses it from another folder: `cdu --version`, `cdu list`, `cdu generate`, a compression by the golden model
-and, where there is a C++ compiler, by the native kernels. The files of `cdu generate` must be those of the checkout, byte for
+and, with a C++ compiler, by the native kernels. The files of `cdu generate` must be those of the checkout, byte for
 byte. Before that pip resolves those versions, with all extras, for every Python of pyproject.toml that is installed. Exit code
-1, and one sentence, where anything is not so.
+1, with one sentence, if any of this fails.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CONFIGURATION = "tiny"
 #: Everything that the wheel installs.
 PACKAGES = ("cdu_tools", "cdu_spec", "actcodec", "cdu_driver", "cdu_offload", "cdu_cli", "cdu", "cdu_verif", "cdu_synth")
-#: Extras that have all others in them, or stand alone.
+#: Extras that include all others, or are independent.
 RESOLVED = ("test", "docs", "peers")
 #: Lines of a failed program that are shown.
 _SHOWN_LINES = 15
@@ -59,11 +59,11 @@ else:
 
 
 class ReleaseError(Exception):
-    """What is wrong with the release, as a sentence."""
+    """A fault of the release, as a sentence."""
 
 
 def run(what: str, command: list[str | Path], folder: Path) -> str:
-    """What a program prints; ReleaseError, after the end of what it said, where it does not end well."""
+    """Return the output of a program; ReleaseError, after the last lines of its output, if it fails."""
     began = time.monotonic()
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
     # Kernels are compiled anew, from the sources that are installed.

@@ -2,10 +2,10 @@
 
     python benchmarks/results.py [--hardware] [--only NAME ...]
 
-Each section is made of the standard output of the command that stands in it: a summary on the page, all rows of its tables in
+Each section is made of the standard output of its command: a summary on the page, all rows of its tables in
 CSV files beside it, versions and configurations in results_notes.csv. Finished sections are kept in build/results, so that an
-interrupted run goes on where it stopped. With ``--hardware`` only what the hardware costs is measured; ``--only`` repeats
-single sections and measures no others. What is not measured stays as it is.
+interrupted run continues where it stopped. With ``--hardware`` only the cost of hardware is measured; ``--only`` repeats
+single sections and measures no others. Other sections stay unchanged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "results")
 PAGE = Path("docs", "evidence", "results.md")
 NOTES = PAGE.with_name("results_notes.csv")
-#: What stands for a section that has never been measured.
+#: Text of a section that has never been measured.
 MISSING = "Not measured yet."
 
 
@@ -48,7 +48,7 @@ def _verified(found: dict[str, Table]) -> str:
 
 
 def _policies(found: dict[str, Table]) -> str:
-    """What the training loop measured, a row per policy."""
+    """Return the figures of the training loop, a row per policy."""
     shown = ("ratio", "tensors_compressed", "tensors_decompressed", "payload_bytes", "cycles_of_jobs", "values_per_busy_cycle")
     rows: dict[str, dict[str, str]] = {}
     for _, test, what, figure in found["measured"].rows:
@@ -86,7 +86,7 @@ def _rounding(found: dict[str, Table]) -> str:
     )
 
 
-#: The methods that stand on the page; the others are in the file.
+#: Methods on the page; the others are in the file.
 SHOWN = (
     "none",
     "bf16",
@@ -146,9 +146,9 @@ class Section:
     report: Path | None = None
     pictures: tuple[str, ...] = ()
     until: str | None = None  #: heading of the report at which to stop
-    hardware: bool = False  #: whether it says what the hardware costs
+    hardware: bool = False  #: True if it measures the cost of hardware
     tables: tuple[str, ...] = ("",)  #: names of its kinds of tables, in their order
-    summary: Summary = _whole  #: what of the tables stands on the page
+    summary: Summary = _whole  #: selects the tables for the page
 
 
 SECTIONS = (
@@ -422,7 +422,7 @@ def published(section: Section, markdown: str) -> str:
 
 
 def standing(page: str) -> dict[str, str]:
-    """What stands below the command and the text of each section of the page, by title."""
+    """Return the content below command and text of each section of the page, by title."""
     found = {}
     for part in page.split("\n## ")[1:]:
         title, _, rest = part.partition("\n")
@@ -434,12 +434,12 @@ def standing(page: str) -> dict[str, str]:
 
 
 def introduction(page: str) -> str:
-    """What stands before the first section: what is known of all of them."""
+    """Return the part of the page before the first section."""
     return page.partition("\n## ")[0].strip()
 
 
 def write_page(head: str, bodies: dict[str, str]) -> str:
-    """The page of an introduction and of what stands in each section, by title."""
+    """Return the page of an introduction and the content of each section, by title."""
     page = [head]
     for section in SECTIONS:
         page += ["", f"## {section.title}", "", f"`{section.command}`", ""]
@@ -449,7 +449,7 @@ def write_page(head: str, bodies: dict[str, str]) -> str:
 
 
 def write_notes(notes: dict[str, list[str]]) -> str:
-    """What was run and with what, by the names of sections, as CSV; of sections without new notes what stood there before."""
+    """Return commands and versions by the names of sections, as CSV; sections without new notes keep the previous ones."""
     before: dict[str, list[str]] = {}
     if NOTES.is_file():
         for name, note in list(csv.reader(io.StringIO(NOTES.read_text(encoding="utf-8"))))[1:]:

@@ -1,4 +1,4 @@
-"""Rate and distortion of the shift quantiser's two rounding rules, and what a narrower SFPR scale costs.
+"""Rate and distortion of the shift quantiser's two rounding rules, and the cost of a narrower SFPR scale.
 
     python benchmarks/rounding_choice.py
 

@@ -6,7 +6,7 @@ The same tensors go through all of them, by the same codecs and the same driver;
 golden model's, outside of the measured time. Prints a markdown table: values per second of compressing and decompressing one
 after the other, the best of several runs (cocotb: one run), and ratios. cocotb gets a smaller tensor, which takes it long
 enough; its values per second do not depend on that. Both kinds of seconds are counted: those that passed, and those that the
-process used, which say more when the machine is busy with other things (its load stands below the table).
+process used, which say more when the machine is busy with other things (its load is given below the table).
 """
 
 from __future__ import annotations

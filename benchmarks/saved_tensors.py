@@ -1,4 +1,4 @@
-"""What the plug-in keeps of what torch's operations save, and what that does to their gradients.
+"""Measure the bytes that the plug-in keeps of tensors saved by torch's operations, and the errors of their gradients.
 
     python benchmarks/saved_tensors.py
 
@@ -35,7 +35,7 @@ _POLICY: tuple[str, dict[str, Any]] = ("sfpr", {"S": 1.0})
 _EMPTY = nn.Module()
 #: Directions are of size 1; a gradient below is what float32 leaves of a sum that is zero.
 _NOISE = 1e-5
-#: What torch raises for samples that it cannot differentiate itself.
+#: Errors of torch for samples that it cannot differentiate itself.
 _TORCHS_OWN = (RuntimeError, TypeError, ValueError, IndexError)
 
 #: Gives the tensors to differentiate by, and the results.
@@ -61,13 +61,13 @@ def name_of(entry: Any) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What compression did to one call."""
+    """The effect of compression on one call."""
 
     call: str
     fault: str  #: ``not finite`` or ``zero`` where the exact gradient is neither, else empty
     error: float  #: ||g - g'|| / ||g|| over all inputs
     kept: frozenset[str]  #: codecs, ``exact``, ``bits``, ``shape``: of the activations that it saved
-    nodes: frozenset[str]  #: of the graph that hold floating-point tensors
+    nodes: frozenset[str]  #: graph nodes that hold floating-point tensors
 
 
 def outcomes(entry: Any, policy: str, options: dict[str, Any], samples: int | None = None) -> Iterator[Outcome]:
@@ -236,7 +236,7 @@ _REASONS = (
 
 
 def reason(name: str) -> str:
-    """Why some of what an operation saves is kept exactly; ValueError for an operation of which nobody has said why."""
+    """Return the reason why some tensors of an operation are kept exactly; ValueError for one without a known reason."""
     for why, pattern in _REASONS:
         if re.fullmatch(pattern, name):
             return why

@@ -80,7 +80,7 @@ def train(model: nn.Module, images: Dataset, steps: range) -> None:
 
 
 def loss_of(model: nn.Module, images: Dataset, number: int) -> torch.Tensor:
-    """Of one batch."""
+    """Return the loss of one batch."""
     batch = slice(number * _BATCH % _IMAGES, number * _BATCH % _IMAGES + _BATCH)
     return experiment.loss_of(model(images.train_inputs[batch]), images.train_targets[batch], images)
 

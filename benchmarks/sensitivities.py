@@ -1,26 +1,26 @@
-"""Which tensor needs how many bits: four ways to say how much the gradient suffers, and what follows from each.
+"""Choose bits for each tensor by four measures of its effect on the gradient, and compare the results.
 
     python benchmarks/sensitivities.py
 
 The networks are those of benchmarks/token_codecs.py: a vision transformer and a GPT of width 64 and depth 4, trained for 150
-steps. Every tensor that autograd keeps in a step is quantised as ActNN does (codec actnn-sample, stochastic rounding). How much
-the squared error of the gradient is due to one tensor at 2 bits is said by
+steps. Every tensor that autograd keeps in a step is quantised as ActNN does (codec actnn-sample, stochastic rounding). The part
+of the squared gradient error that is due to one tensor at 2 bits is estimated by
 
 alone
     the error itself, with that tensor alone in 2 bits, mean of 4 draws;
 GACT
-    half the squared distance of two gradients that differ in the draw of that tensor alone, all others being in 4 bits: what
-    GACT's perturbation tells (arXiv 2206.11357);
+    half the squared distance of two gradients that differ in the draw of that tensor alone, all others being in 4 bits: the
+    measure of GACT's perturbation (arXiv 2206.11357);
 ALAM
-    half the squared difference of the norms of the same two gradients: of a gradient ALAM (ICLR 2024) keeps its norm alone;
+    half the squared difference of the norms of the same two gradients: ALAM (ICLR 2024) keeps only the norm of a gradient;
 ActNN
-    the formula that policy ``auto`` uses (actcodec.policies.sensitivity), of one step.
+    the formula that policy ``auto`` uses (actcodec.policies.sensitivity), from one step.
 
 Bits of 1, 2, 3, 4, 6 or 8 for each tensor follow from it by the knapsack of policy ``auto`` (actcodec.policies.knapsack), the
-squared error going with 1 / (2**bits - 1)**2, so that the mean over all values is 2, 3 or 4. What counts is the error of the
+squared error going with 1 / (2**bits - 1)**2, so that the mean over all values is 2, 3 or 4. The result is the error of the
 gradient with all of them together, root mean square of 4 draws; the first row has one number of bits for all.
 
-Rank correlation is Spearman's, with the first way. Writes the table between the marks of docs/methods/transformer.md.
+Rank correlation is Spearman's, with the first measure. Writes the table between the marks of docs/methods/transformer.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from token_codecs import NETWORKS, trained
 
 PAGE, MARKS = Path("docs", "methods", "transformer.md"), Marks("sensitivities")
 CODEC = "actnn-sample"
-#: Of the tensor that is looked at, and of the others while GACT and ALAM look at it.
+#: Bits of the measured tensor, and of the others for GACT and ALAM.
 BITS, OTHERS = 2, 4
 CHOICES, MEANS, DRAWS = (1, 2, 3, 4, 6, 8), (2, 3, 4), 4
 
@@ -59,20 +59,20 @@ class Given(Policy):
             for place, (key, count) in enumerate(bits.items())
         }
         self._exact = codecs.codec("bypass")
-        self.values: dict[ItemKey, int] = {}  #: how many values tensors had
+        self.values: dict[ItemKey, int] = {}  #: numbers of values of tensors
 
     def observer(self) -> Given:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         return self
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
-        """See Observer."""
+        """Implement :class:`Observer`."""
         key = item_key(tensor)
         self.values[key] = self.values.get(key, 0) + math.prod(tensor.shape)
         return self._given.get(key, self._exact)
 
     def finished(self, operation: object, result: object) -> None:
-        """See Observer."""
+        """Implement :class:`Observer`."""
 
 
 def alone(passes: Passes, keys: list[ItemKey]) -> list[float]:
@@ -85,7 +85,7 @@ def alone(passes: Passes, keys: list[ItemKey]) -> list[float]:
 
 
 def perturbed(passes: Passes, keys: list[ItemKey]) -> tuple[list[float], list[float]]:
-    """What GACT and ALAM see of two draws of one tensor."""
+    """Return the measures of GACT and ALAM from two draws of one tensor."""
     distances, norms = [], []
     for key in keys:
         bits = dict.fromkeys(keys, OTHERS) | {key: BITS}

@@ -1,4 +1,4 @@
-"""What sharp attention does to gradients: queries and keys of a trained vision transformer made larger, policy by policy.
+"""Measure gradients under sharp attention: queries and keys of a trained vision transformer made larger, policy by policy.
 
     python benchmarks/sharp_attention.py
 

@@ -1,4 +1,4 @@
-"""Policy autoshift: how well it keeps the error that the gradients allow, and what its ratio is beside fixed tables.
+"""Measure policy autoshift: its errors relative to those that the gradients allow, and its ratio beside fixed tables.
 
     python benchmarks/steered.py [--networks resnet,vgg,wide-resnet] [--parts held,equal]
 
@@ -6,8 +6,8 @@ CIFAR-10 (the folder that CDU_DATA_DIR names), networks of width 8, batches of 3
 
 held
     Training steps with autoshift, which listens every 10th step and measures in the three after it. The error of every tensor
-    is compared with the allowed one in all steps, those that the policy does not measure included. Left out are errors that no
-    setting makes: smaller than that of 8 bits, or larger than 0.9 of the values themselves.
+    is compared with the allowed one in all steps, those that the policy does not measure included. Errors that no setting
+    makes are left out: smaller than that of 8 bits, or larger than 0.9 of the values themselves.
 equal
     Gradients of a network after some steps without compression; autoshift learns from other batches with the same weights.
     Error of the gradient and ratio, beside tables that all tensors share, with the same codecs and signs. *same error* is the
@@ -102,7 +102,7 @@ def trained(name: str, images: Dataset, steps: int, chosen: Policy) -> tuple[nn.
 
 
 def loss_of(model: nn.Module, images: Dataset, number: int) -> Tensor:
-    """Of one batch."""
+    """Return the loss of one batch."""
     first = number * _BATCH % len(images.train_inputs)
     return experiment.loss_of(
         model(images.train_inputs[first : first + _BATCH]), images.train_targets[first : first + _BATCH], images
@@ -137,7 +137,7 @@ def held(name: str, images: Dataset) -> list[list[str]]:
 
 
 def recording(kept: list[Kept]) -> Any:
-    """What stands in place of the method that compresses: the same, with a look at the error."""
+    """Return a replacement of the method that compresses, which also records the error."""
     own = steered._SteeredSlotCodec.compress
 
     def compress(self: steered._SteeredSlotCodec, x: Tensor) -> Packed:
@@ -176,7 +176,7 @@ class Point:
     """A policy on one network."""
 
     policy: str
-    error: float  #: of the whole gradient, relative
+    error: float  #: relative error of the whole gradient
     cosine: float
     worst: float  #: relative error of the layer that has the largest
     ratio: float
@@ -190,12 +190,12 @@ def equal(name: str, images: Dataset) -> list[Point]:
 
 
 def title(growth: float, independent: bool) -> str:
-    """Of a row."""
+    """Return the title of a row."""
     return f"autoshift, e^2 = {growth:.2g}{', independent' if independent else ''}"
 
 
 def point(title: str, model: nn.Module, images: Dataset, chosen: Policy) -> Point:
-    """Mean squares over some batches; what learns does so from others first."""
+    """Return mean squares over some batches; a policy that learns does so on other batches first."""
     if isinstance(chosen, SteeredPolicy):
         for number in range(_STEPS, _STEPS + _LEARNING):
             batch(model, images, number).gradient(chosen)
@@ -218,23 +218,23 @@ def batch(model: nn.Module, images: Dataset, number: int) -> Passes:
 
 
 def matrix(gradient: Tensor | None) -> bool:
-    """Whether it is that of a layer's weights, which AC-GC bounds."""
+    """Return whether a gradient is that of a layer's weights, which AC-GC bounds."""
     return gradient is not None and gradient.ndim > 1
 
 
 def relative(exact: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> float:
-    """Norm of the difference over the norm."""
+    """Return the norm of the difference over the norm."""
     pairs = [(one, two) for one, two in zip(exact, other, strict=True) if one is not None and two is not None]
     return norm_of([one.double() - two.double() for one, two in pairs]) / norm_of(exact)
 
 
 def root_mean_square(numbers: Sequence[float]) -> float:
-    """Of some numbers."""
+    """Return the root mean square of some numbers."""
     return math.hypot(*numbers) / math.sqrt(len(numbers))
 
 
 def rows(name: str, points: Sequence[Point]) -> list[list[str]]:
-    """Of a network."""
+    """Return the rows of a network."""
     curve = sorted((one for one in points if one.policy in FIXED), key=lambda one: one.error)
     return [
         [name, one.policy, f"{one.error:.4f}", f"{one.cosine:.4f}", f"{one.worst:.3f}", f"{one.ratio:.2f}", gain(one, curve)]

@@ -4,22 +4,21 @@
     python benchmarks/step_peaks.py --networks vgg11_bn --policies none,sfpr --batch 16
 
 Images are random, 3 x 64 x 64. The step is forward, loss, backward and update by SGD with momentum; a step before it makes the
-optimiser's state and whatever libraries keep. Counted is what comes on top of what was there before the step: activations and
-what is kept of them, gradients, and everything temporary. Prints a markdown table:
+optimiser's state and whatever libraries keep. Bytes in use before the step do not count; the figures are those of activations,
+of their kept forms, of gradients, and of temporaries. Prints a markdown table:
 
 peak
     MiB at the worst moment of the step, by the allocator's own events (:mod:`actcodec.saved.allocations`);
 forward
     MiB at the worst moment of the forward pass, in which everything is packed;
 kept
-    MiB that are kept for the backward pass of what the statistics count, and of what they do not but for weights;
+    MiB kept for the backward pass of all saved tensors except weights;
 process
-    MiB that the process grew by at most in three steps, from before the first: the optimiser's state and what allocators and
-    libraries keep is in it.
+    MiB by which the process grew at most in three steps, from before the first, including the optimiser's state and memory that
+    allocators and libraries keep.
 
-``without`` is the step without hooks, ``floor`` a step that keeps nothing and gets zeros in its place: what no compression
-undercuts. What the last columns add up to is ``floor`` and what is kept; the peak may be less, where it is not at its end that
-most is kept.
+``without`` is the step without hooks, ``floor`` a step that keeps nothing and gets zeros in its place: a lower limit
+for compression. The last columns add ``floor`` and the kept bytes; the peak may be less if most bytes are not kept at its end.
 """
 
 from __future__ import annotations

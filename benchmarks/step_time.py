@@ -1,4 +1,4 @@
-"""Time of a training step on the CPU: without hooks, with what else saves memory, and with every policy.
+"""Time of a training step on the CPU: without hooks, with other ways to save memory, and with every policy.
 
     python benchmarks/step_time.py
     python benchmarks/step_time.py --threads 1 --policies blpa,blpa-coded --rounds 5 --no-page
@@ -7,7 +7,7 @@ Networks have 64 and 128 channels: ResNet-like, two basic blocks of 64 channels 
 two convolutions each of 64 channels at 32 x 32 and of 128 at 16 x 16. Images are random numbers, the optimiser is SGD with
 momentum. Codecs compute with backend ``native`` where they have a choice.
 
-All ways take a step in turn, in one process, so that whatever else the machine does hurts all alike. Counted is processor time
+All ways take a step in turn, in one process, so that other load of the machine affects all alike. The figure is processor time
 on all threads, of forward, loss, backward and update, as a multiple of that of the step without hooks in the same round; the
 median over the rounds. Policies that listen to the training do so in the steps before, which do not count. Writes
 ``docs/evidence/speed_steps.csv``, and the table between the marks of ``docs/evidence/speed.md``.
@@ -47,7 +47,7 @@ _PAGE = Path(__file__).parents[1] / "docs/evidence/speed.md"
 _ROWS = _PAGE.with_name("speed_steps.csv")
 _MARKS = Marks("step-time")
 _PAGE_COLUMNS = 128
-#: The step without hooks, which all others are compared with; and what else saves memory.
+#: The step without hooks, which all others are compared with; and other ways to save memory.
 PLAIN, CHECKPOINTS, ON_CPU, BF16 = "no hooks", "checkpoint per block", "save_on_cpu", "bf16 storage"
 OTHERS = (CHECKPOINTS, ON_CPU, BF16, *FEW)
 NETWORKS: dict[str, Callable[[], nn.Module]] = {
@@ -202,7 +202,7 @@ def _ratio(ratio: float) -> str:
 
 
 def summary(rows: list[Measured]) -> str:
-    """Which policies need more than they should."""
+    """Return a sentence with the policies that need more time than wanted."""
     beyond = sorted({row.name for row in rows if row.name in POLICY_NAMES and row.time > _WANTED_OF.get(row.name, _WANTED)})
     wanted = f"{_WANTED} times the plain step ({', '.join(f'`{name}` {most}' for name, most in _WANTED_OF.items())})"
     if not beyond:

@@ -46,7 +46,7 @@ UNIT = (
     "m_axis_tlast",
     "irq",
 )
-#: Those of a unit with its engine; addresses are labelled with what lies there.
+#: Signals of a unit with its engine; addresses are labelled with the name of their place.
 ENGINE = (
     "s_axil_awvalid",
     "m_axi_arvalid",
@@ -59,7 +59,7 @@ ENGINE = (
     "m_axi_bvalid",
     "irq",
 )
-#: What lies where in the memory of the engine.
+#: Addresses in the memory of the engine.
 PLACES = {"descriptor": 0x1000, "tensor": 0x2000, "payload": 0x3000, "record": 0x4000}
 _MEMORY_BYTES, _LATENCY = 0x5000, 8
 _DMA_BITS, _DMA_BEATS = 128, 8
@@ -229,7 +229,7 @@ def simulate_engine() -> Samples:
 
 
 def place_name(number: int) -> str:
-    """What lies at an address."""
+    """Return the name of the place at an address."""
     return max((begin, name) for name, begin in PLACES.items() if begin <= number)[1]
 
 
@@ -260,7 +260,7 @@ def draw(samples: Samples, label: Callable[[int], str], file: Path) -> None:
 
 
 def _valid_of(name: str, samples: Samples) -> list[int]:
-    """When a bus means something."""
+    """Return the signal that marks valid values of a bus, by cycle."""
     prefix, signal = name.rsplit("_", 1)
     channel = "t" if prefix.endswith("axis") else "ar" if signal.startswith("ar") else "aw"
     return samples[f"{prefix}_{channel}valid"]
@@ -281,7 +281,7 @@ def _bus(axes: Axes, base: float, values: list[int], valid: list[int], label: Ca
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=Path("docs", "user"))
     folder = parser.parse_args().output

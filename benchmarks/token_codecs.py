@@ -1,4 +1,4 @@
-"""Ratio at equal gradient error of ways to keep tokens: whose steps are one, rotations, blocks with a scale of their own.
+"""Ratio at equal gradient error of ways to keep tokens: shared steps, rotations, blocks with scales of their own.
 
     python benchmarks/token_codecs.py
 
@@ -17,8 +17,8 @@ nvfp4, mxfp4
     these codecs, with and without the transform.
 
 Ratios at the errors ||g - g'|| / ||g|| of 0.05, 0.1 and 0.14 are interpolated between 2.5 and 5 bits, of gmc between its
-uniform tables; of formats without a choice of bits stand ratio and error. Writes docs/evidence/token_codecs.csv, and prints it
-as markdown.
+uniform tables; for formats without a choice of bits the table has ratio and error. Writes docs/evidence/token_codecs.csv, and
+prints it as markdown.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ class Way(Codec):
         self._steps_of, self._rotation, self._bits = steps_of, rotation, bits
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         rows = x.detach().reshape(-1, x.shape[-1]).double()
         rotation = self._rotation if rows.shape[1] % max(self._rotation, 1) == 0 else 0
         values, nbytes = self._rounded(_rotated(rows, rotation))
         return _Kept(_rotated(values, rotation).view(x.shape).to(x.dtype), nbytes)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()
 
     def _rounded(self, rows: Tensor) -> tuple[Tensor, int]:

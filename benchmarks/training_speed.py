@@ -5,21 +5,21 @@
 
 The network is ResNet-18 with the stem that is usual for CIFAR (3x3, stride 1, no pooling), the images are random numbers, the
 optimiser is SGD with momentum. Every policy has a process of its own, all of them take their steps in turn, so
-that whatever else the machine does hurts all alike. Prints a markdown table:
+that other load of the machine affects all alike. Prints a markdown table:
 
 step
     median of the seconds of forward, loss, backward and update;
 time
-    that, as a multiple of the step without any hook (``without``);
+    these seconds as a multiple of the step without any hook (``without``);
 CPU time
     the same multiple, of the processor's time that the step took on all threads: it does not count what other programs take;
 activations
-    MiB that autograd keeps for activations, and what is left of them (``kept``);
+    MiB that autograd keeps for activations, before and after compression (``kept``);
 peak
-    MiB by which the resident set of the process grew at its peak over what it was before the first step (getrusage), with the
-    gradients and the optimiser's state in it. glibc is told to give blocks of 1 MiB and more back to the system when they are
-    freed (``MALLOC_MMAP_THRESHOLD_``); left to itself it keeps them in pieces between what is compressed, and the peak shows
-    its habits more than the activations.
+    MiB by which the resident set of the process grew at its peak relative to before the first step (getrusage), including
+    gradients and the optimiser's state. glibc is told to give blocks of 1 MiB and more back to the system when they are
+    freed (``MALLOC_MMAP_THRESHOLD_``); by default it keeps them in pieces between compressed tensors, and the peak shows
+    glibc's behaviour more than the activations.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ _ROWS, _WARM, _TIMED, _SHARE = 8, 10, 15, 0.7
 
 @dataclass(frozen=True)
 class Row:
-    """What is known of a run after ``step`` of its ``steps``."""
+    """The state of a run after ``step`` of its ``steps``."""
 
     model: str
     policy: str
@@ -240,7 +240,7 @@ def _step(task: Images | Text, network: nn.Module, run: Run, chosen: Any, batch:
 
 
 def _fitting(task: Images | Text, network: nn.Module, run: Run, chosen: Any, end: float, barrier: Barrier, speeds: Any) -> int:
-    """How many steps all runs can take until the end."""
+    """Return the number of steps that all runs can take until the end."""
     order = torch.Generator().manual_seed(0)
     for step in range(_WARM + _TIMED):
         if step == _WARM:
@@ -276,7 +276,7 @@ def _device_name(run: Run) -> str:
 
 
 def rows(table: Path) -> list[Row]:
-    """What is in the table."""
+    """Return the rows of the table."""
     if not table.exists():
         return []
     kinds = {"str": str, "int": int, "float": float}
@@ -321,7 +321,7 @@ def wanted(arguments: argparse.Namespace, table: Path) -> list[Run]:
 
 
 def summary(found: list[Row]) -> Table:
-    """Where each run ended, beside the uncompressed one of its seed."""
+    """Return a table of the last row of each run, beside the uncompressed run of its seed."""
     ends: dict[tuple[str, str, int], Row] = {}
     for row in found:
         ends[row.model, row.policy, row.seed] = row
@@ -335,7 +335,7 @@ def summary(found: list[Row]) -> Table:
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=tuple(POLICIES))

@@ -1,8 +1,8 @@
-"""The codecs of channels and of steps on a GPU, without what makes their bytes few: the same values in less time.
+"""The codecs of channels and of steps on a GPU without their coders: the same values in less time.
 
-Payloads hold the quantised values as they are, where the codec has ZVC, GMC or an entropy coder behind them. What comes back is
+Payloads hold the quantised values as they are, where the codec has ZVC, GMC or an entropy coder after them. Reconstructions are
 the codec's to the last bit (tests/sw/actcodec/backends/test_uncoded.py), exact signs and groups of normalisations included;
-sizes are not: a benchmark that trains so takes them from the codec itself.
+sizes are not: benchmarks take them from the codec itself.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class _Numbers(CodedIntegers):
 
 
 class _UncodedSteps(PredictedCoder):
-    """See :class:`PredictedCoder`: steps of ``blpa-coded`` alone."""
+    """Implement :class:`PredictedCoder` with the steps of ``blpa-coded`` alone."""
 
     def cells(self, x: Tensor, step: Tensor) -> Predicted:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         numbers = cells(per_channel(x.to(torch.float32)), step[:, None])
         return Predicted(0, _Numbers((), (), numbers), torch.zeros(0, dtype=torch.int64, device=x.device))
 
@@ -50,7 +50,7 @@ class _UncodedSteps(PredictedCoder):
         rectified: bool = False,
         line: Line | None = None,
     ) -> Tensor:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         values = (cast(_Numbers, predicted.coded).values + 0.5).mul_(step[:, None])
         whole = (slice(None), slice(None), slice(None))
         return finished(values, whole, dtype, rectified=rectified, line=line).view(tuple(shape))
@@ -60,11 +60,11 @@ class UncodedBackend(TritonBackend):
     """Backend ``triton`` without coders of modes sfpr+zvc and jpeg-act, and of ``blpa-coded``."""
 
     def predicted_coder(self) -> PredictedCoder:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return _UncodedSteps()
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         if job.mode is Mode.JPEG_ACT:
             return jpeg_act.forward(x.contiguous(), view, job).view(-1).view(torch.uint8)
         if job.mode is Mode.SFPR_ZVC:
@@ -72,7 +72,7 @@ class UncodedBackend(TritonBackend):
         return super().compress_tensor(x, view, job)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         if job.mode not in (Mode.JPEG_ACT, Mode.SFPR_ZVC):
             return super().decompress_tensor(payload, view, job, shape)
         y = torch.empty(tuple(shape), dtype=DTYPES[job.dtype], device=payload.device)

@@ -1,7 +1,7 @@
-"""Codecs by what they do to values alone: quick on a GPU, where a codec's packing and coding would be most of a step.
+"""Codecs reduced to their effect on values: fast on a GPU, where a codec's packing and coding would be most of a step.
 
-A form holds the reconstruction itself, and so says nothing of bytes. It is what the codec would give: the same bits for NVFP4
-and MX, for copies in steps the same to a few units in the last place (tests/sw/actcodec/policies/test_values_only.py).
+A form holds the reconstruction itself, so that its bytes mean nothing. The values are those of the codec: the same bits for
+NVFP4 and MX, for copies in steps the same to a few units in the last place (tests/sw/actcodec/policies/test_values_only.py).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _MXINT8 = "mxint8"
 
 
 class ValuesOnly(Codec):
-    """What a codec gives back."""
+    """A codec that returns the reconstruction without coding it."""
 
     def __init__(self, codec: Codec, values: Values) -> None:
         self.name, self.keeps_zeros = codec.name, codec.keeps_zeros
         self._values = values
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return RawCopy(self._values(x.detach()).to(x.dtype))
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()
 
 
@@ -73,7 +73,7 @@ def stepped(x: Tensor, axes: tuple[int, ...], bits: float) -> Tensor:
 
 
 def nvfp4(x: Tensor) -> Tensor:
-    """What comes back of NVFP4."""
+    """Return the reconstruction of NVFP4."""
     blocks = _blocks(x, NVFP4_FORMAT.values)
     scale = tensor_scale(x.abs().amax().float())
     greatest = float(numbers(NVFP4_FORMAT)[NVFP4_FORMAT.greatest])
@@ -85,7 +85,7 @@ def nvfp4(x: Tensor) -> Tensor:
 
 
 def mxint8(x: Tensor) -> Tensor:
-    """What comes back of MXINT8, the scale rounded down."""
+    """Return the reconstruction of MXINT8, the scale rounded down."""
     kind = MX_FORMATS[_MXINT8]
     blocks = _blocks(x, kind.values)
     _, exponent = torch.frexp(blocks.abs().amax(1, keepdim=True))

@@ -1,4 +1,4 @@
-"""What the site needs and a forge does not: links to files outside of the manual become their paths."""
+"""Adapt pages for the site: links to files outside the manual become their paths."""
 
 import re
 from pathlib import Path

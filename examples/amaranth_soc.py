@@ -39,13 +39,13 @@ ANSWERS = {"awready": 1, "wready": 1, "bresp": 2, "bvalid": 1, "arready": 1, "rd
 
 
 class Op(enum.Enum, shape=3):
-    """What the sequencer can do."""
+    """Operations of the sequencer."""
 
     HALT = 0  #: stop; everything went well
     WRITE = 1  #: write ``data`` to the register at ``address``
     CHECK = 2  #: read the register at ``address``; stop with ``failed`` when it is not ``data``
     MOVE = 3  #: start the DMA engines whose bits in ``data`` are 1
-    WAIT = 4  #: until the interrupt line is high
+    WAIT = 4  #: wait until the interrupt line is high
 
 
 INSTRUCTION = data.StructLayout({"op": Op, "address": ADDRESS_BITS, "data": REGISTER_BITS})
@@ -349,10 +349,10 @@ def main() -> None:
     torch.manual_seed(1)
     x = torch.relu(torch.randn(1, 2, 8, 16))
     view = MatrixView.of(x.shape, MODE)
-    # What the golden model makes of it
+    # Result of the golden model
     packed: Any = actcodec.codec(MODE.label, S=1.125, scale_bits=CONFIG.scale_bits).compress(x)
     restored = actcodec.decompress(packed)
-    # What a host computes for the unit: a multiplier and a reciprocal per channel
+    # Scales that a host computes for the unit: a multiplier and a reciprocal per channel
     multipliers, reciprocals = sfpr.scales(x.reshape(1, 2, -1), 1.125, CONFIG.scale_bits)
     forward = compression_job(view, Dtype.FP32, multipliers)
     backward = compression_job(view, Dtype.FP32, reciprocals)

@@ -1,7 +1,7 @@
-"""What `cdu check` looks at: a network, called `model`, and a `step()` that is the same whenever it is taken.
+"""Example for `cdu check`: a network, called `model`, and a `step()` that gives the same loss each time it is called.
 
-The command says which policies the gradient of the step bears, what each keeps of its bytes and of its peak, and which to
-take. Put a model and a batch of your own in the place of these.   cdu check examples/check_me.py
+The command tells which policies keep a good gradient in this step, how many bytes and how much peak memory each takes, and
+which to use. Replace the model and the batch by your own.   cdu check examples/check_me.py
 """
 
 import torch

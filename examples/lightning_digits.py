@@ -54,7 +54,7 @@ class Digits(LightningModule):
 
 
 def batches() -> tuple[DataLoader[tuple[Tensor, ...]], DataLoader[tuple[Tensor, ...]]]:
-    """Of digits at 16x16, to train with and to look at."""
+    """Return batches of digits at 16x16, for training and for validation."""
     found = load_digits()
     images = F.interpolate(torch.from_numpy(found.images).float()[:, None] / 16, scale_factor=2, mode="bilinear")
     classes = torch.from_numpy(found.target)

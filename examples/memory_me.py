@@ -61,7 +61,7 @@ class Layer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Tokens -> what the vocabulary is multiplied with."""
+    """Compute the states that are multiplied with the vocabulary from tokens."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -35,7 +35,7 @@ def network() -> nn.Module:
     try:
         from torchvision.models.resnet import BasicBlock
         from torchvision.models.resnet import ResNet as Torchvision
-    except (ImportError, RuntimeError):  # of another build than torch: `cdu list` says what to do
+    except (ImportError, RuntimeError):  # torchvision of another build than torch: `cdu list` says what to do
         return ResNet(channels=1, classes=CLASSES)
     model: nn.Module = Torchvision(BasicBlock, [1, 1, 1, 1], num_classes=CLASSES)
     model.conv1 = nn.Conv2d(1, 64, 3, 1, 1, bias=False)
@@ -44,7 +44,7 @@ def network() -> nn.Module:
 
 
 def train(policy: str | None, steps: int, batch: int) -> list[float]:
-    """Loss of every step; prints a few of them, and with a policy what it kept."""
+    """Train and return the loss of every step; print a few of them, and with a policy the kept bytes."""
     torch.manual_seed(0)
     images, classes = digits()
     model = network()
@@ -53,7 +53,7 @@ def train(policy: str | None, steps: int, batch: int) -> list[float]:
     losses = []
     for step in range(steps):
         chosen = torch.randint(len(images), (batch,), generator=order)
-        # What the forward pass saves is compressed, and decompressed where the backward pass needs it.
+        # Saved tensors are compressed in forward, and decompressed when backward needs them.
         with actcodec.compress_activations(model, policy) if policy else nullcontext() as stats:
             loss = F.cross_entropy(model(images[chosen]), classes[chosen])
         optimizer.zero_grad()

@@ -54,7 +54,7 @@ def trainer(policy: str, steps: int, folder: Path) -> Trainer:
 
 
 def weights(trainer: Trainer) -> list[Tensor]:
-    """Of its model."""
+    """Return the parameters of its model."""
     return [] if trainer.model is None else [*trainer.model.parameters()]
 
 

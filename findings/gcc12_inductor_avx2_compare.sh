@@ -6,9 +6,9 @@
 # Seen: for each type the comparisons with which torch.where differs from eager. Exit code 1 when it is another, 2 where it does
 # not apply.
 set -euo pipefail
-grep -q avx512vl /proc/cpuinfo && [ "$(g++ -dumpversion)" = 12 ] || { echo "needs g++ 12 and a CPU with AVX-512"; exit 2; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+grep -q avx512vl /proc/cpuinfo && [ "$(g++ -dumpversion)" = 12 ] || { echo "needs g++ 12 and a CPU with AVX-512"; exit 2; }
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet --disable-pip-version-check torch==2.13.0 numpy==2.4.6
 

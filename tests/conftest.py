@@ -1,12 +1,11 @@
-"""In which order a whole run of the tests goes, what it looks through for cycles, and what it shows at its end."""
+"""Order of a whole run of the tests, its garbage collection, and its summary."""
 
 import gc
-import os
 from pathlib import Path
 
 import pytest
 
-#: Rooms whose tests build and simulate come first, so that no worker waits at the end for a long one.
+#: Rooms whose tests build and simulate come first, so that no worker waits at the end for a long test.
 _LONG = ("verif", "synth", "hw", "examples")
 
 
@@ -21,7 +20,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What is here now stays: to look for cycles among modules and tests again and again is a sixth of a run."""
+    """Freeze the present objects: searching modules and tests for cycles again and again takes a sixth of a run."""
     gc.collect()
     gc.freeze()
 

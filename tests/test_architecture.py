@@ -1,4 +1,4 @@
-"""docs/developer/architecture.md: packages and rooms import what stands below them, but for the arrows that the page names."""
+"""Check docs/developer/architecture.md: packages and rooms import only those below them, except for the arrows on the page."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The README's commands on a machine that has what the README asks for."""
+"""The README's commands on a machine with the README's requirements."""
 
 import re
 import shutil
@@ -24,7 +24,7 @@ def programs(folder, *names):
 
 
 def run_ci(folder, installed, apt="exit 0"):
-    """What CI calls, with apt-get that does as it is told, where these packages are installed; and what it says."""
+    """Run CI's script with a simulated apt-get and these packages installed; return its result and its output."""
     said = folder / "said"
     stand_ins = programs(folder / "bin", "bash", "sed", "dirname", "grep")
     there = " ".join(installed)

@@ -22,7 +22,7 @@ PAGES = {
     "user/integration.md": None,
     "reference/registers.md": {"0", "A job", "Errors", "Records"},
 }
-#: What tests of rules are parametrised with.
+#: Values with which tests of rules are parametrised.
 NAMES = {
     "tests/sw/actcodec/codecs/test_stream_rules.py": {one.name for one in (*rules.rules(), *ignored())},
     "tests/sw/actcodec/codecs/test_jpeg_base_rules.py": {rule.name.removeprefix("jpeg-base, ") for rule in jpeg_base.rules()},
@@ -35,7 +35,7 @@ def plain(text):
 
 @cache
 def sections(page):
-    """The text of each section by its number, or its title, without comments and code; 0 stands before the first."""
+    """Return the text of each section by its number or title, without comments and code; 0 is the part before the first."""
     text = re.sub(
         r"<!--.*?-->|^```.*?^```", "", (ROOT / "docs" / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
     )

@@ -1,4 +1,4 @@
-"""What the README and the manual show to type: Python runs, commands have the options and the files that they name."""
+"""Check the text to type in README and manual: Python runs, commands have the options and the files that it names."""
 
 import ast
 import copy
@@ -36,7 +36,7 @@ PYTHON = [
 ]
 #: A name of one of the packages.
 NAME = re.compile(r"`((?:actcodec|cdu|cdu_[a-z]+)(?:\.\w+)+)")
-#: What stands for "and so on": in a context a step, elsewhere a step with the policy.
+#: Replacement of "and so on": in a context a step, elsewhere a step with the policy.
 STEP = "loss = criterion(model(x), target); loss.backward()"
 POLICY_STEP = "with actcodec.compress_activations(model, policy): " + STEP
 
@@ -59,7 +59,7 @@ MAKE = [(page, line) for page, text in TEXTS.items() for line in commands(text, 
 
 @pytest.fixture
 def names(tmp_path, monkeypatch):
-    """What a user has before a snippet: a model, a batch, an optimiser, files, and a group of one process."""
+    """Provide the names that a user has before a snippet: a model, a batch, an optimiser, files, and a group of one process."""
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 64, 5))

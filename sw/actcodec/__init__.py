@@ -32,7 +32,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs torch's compiler, which takes as long as torch itself, when it is asked for."""
+    """Import names that need torch's compiler, whose import takes as long as torch's, only when they are used."""
     if name in ("Compiled", "compiled"):
         from actcodec.graph import compiled as door
 

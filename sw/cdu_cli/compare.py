@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from cdu_synth.area.recipes import CLOCK_NS
 from cdu_tools.distinct import check_distinct
+from cdu_tools.distribution import require
 from cdu_tools.errors import UserError
 
 from cdu_cli.mapping import (
@@ -82,6 +83,7 @@ def compare(
     if peers is not None and not peers.is_dir():
         raise UserError(f"--peers {peers} is no folder: clone the open cores as --recipes says")
     chosen, blocks = configuration(config, settings), distinct("--block", block)
+    require("matplotlib")
     from cdu_synth.peers.compare_designs import BLOCKS, ComparisonSettings, compare_designs
     from cdu_verif.stimulus.block_accuracy import block_accuracy
 

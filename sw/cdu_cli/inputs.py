@@ -8,6 +8,7 @@ import stat
 import tokenize
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -20,40 +21,84 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from actcodec.codecs import Compressed, JpegBaseCompressed
+    from actcodec.codecs.container import Entry
 
 #: How every .npy file begins, and bytes of its version.
-_NPY_MAGIC, _NPY_VERSION_BYTES = b"\x93NUMPY", 2
-#: Longest header of an .npy file of floats.
+NPY_MAGIC, _NPY_VERSION_BYTES = b"\x93NUMPY", 2
+#: Longest header of an .npy file of numbers.
 _NPY_HEADER_BYTES = 10_000
-_NO_ARRAY = "it is no whole .npy file; use a file that numpy.save wrote from a float array"
+_NO_ARRAY = "it is no whole .npy file; save an array of numbers with numpy.save"
 
 
-def read_array(path: Path, max_bytes: int | None) -> npt.NDArray[np.generic]:
-    """The float array of an .npy file in native byte order.
+@dataclass(frozen=True)
+class PackedFile:
+    """The content of a .cdu file: streams by name, one without a name unless the file is a container."""
 
-    UserError says what else the file is, or that its array has more than ``max_bytes`` (default
-    :func:`cdu_tools.memory.tensor_bytes`).
+    streams: dict[str, bytes]
+    container: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        from actcodec.codecs.container import size_of
+
+        lengths = {name: len(stream) for name, stream in self.streams.items()}
+        return size_of(lengths) if self.container else lengths[""]
+
+    def tensors(self) -> dict[str, Entry]:
+        """The compressed tensors by name; BitstreamError for one that is not intact."""
+        from actcodec.codecs.container import entry_of
+
+        return {name: entry_of(stream) for name, stream in self.streams.items()}
+
+
+def read_packed(path: Path, max_bytes: int | None) -> PackedFile:
+    """Reads a stream or a container.
+
+    UserError for what is neither, and where its tensors have more than ``max_bytes`` (default
+    :func:`cdu_tools.memory.tensor_bytes`) together.
     """
-    with _opened(path) as file:
-        return _array(path, file, file.read(len(_NPY_MAGIC)), max_bytes)
+    from actcodec.codecs import container
 
+    limit = tensor_bytes() if max_bytes is None else max_bytes
+    with opened(path) as file, naming(path):
+        begin = file.read(len(container.MAGIC))
+        if begin != container.MAGIC:
+            return PackedFile({"": _stream(file, begin, limit)}, container=False)
+        start = io.BytesIO(begin)
 
-def read_packed(path: Path, max_bytes: int | None) -> Compressed | JpegBaseCompressed:
-    """The compressed tensor of a stream; UserError for what is none, and for a tensor of more than ``max_bytes``."""
-    with _opened(path) as file:
-        return _packed(path, file, b"", max_bytes)
+        def read(size: int) -> bytes:
+            head = start.read(size)
+            missing = size - len(head)
+            # Nothing is allocated for what a file does not have.
+            return head + file.read(min(missing, _left(file, missing)))
+
+        return PackedFile(dict(container.streams(read, limit)), container=True)
 
 
 def read_either(path: Path, max_bytes: int | None) -> npt.NDArray[np.generic] | Compressed | JpegBaseCompressed:
-    """:func:`read_array` of a file that begins as an .npy file does, :func:`read_packed` of any other."""
-    with _opened(path) as file:
-        begin = file.read(len(_NPY_MAGIC))
-        return _array(path, file, begin, max_bytes) if begin == _NPY_MAGIC else _packed(path, file, begin, max_bytes)
+    """Reads the array of float32 or float16 of an .npy file, or the compressed tensor of a stream, by the file's first bytes.
+
+    UserError for what is neither, and for a tensor of more than ``max_bytes`` (default
+    :func:`cdu_tools.memory.tensor_bytes`).
+    """
+    import numpy as np
+    from actcodec.codecs import from_bytes
+
+    limit = tensor_bytes() if max_bytes is None else max_bytes
+    with opened(path) as file, naming(path):
+        begin = file.read(len(NPY_MAGIC))
+        if begin != NPY_MAGIC:
+            return from_bytes(_stream(file, begin, limit))
+        array = read_numbers(path, file, begin, limit)
+    if array.dtype not in (np.float32, np.float16):
+        raise UserError(f"{path} holds {array.dtype}: use float32 or float16")
+    return array
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """A file to read; UserError for what the system says meanwhile."""
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file to read; UserError for what the system says meanwhile."""
     try:
         # Opened anew, standard input would begin where its file does, and a socket cannot be.
         with open(0, "rb", closefd=False) if path == STANDARD_INPUT else path.open("rb") as file:
@@ -62,23 +107,44 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def _packed(path: Path, file: BinaryIO, begin: bytes, max_bytes: int | None) -> Compressed | JpegBaseCompressed:
-    from actcodec.codecs import from_bytes
-    from actcodec.codecs.compressed import PREFIX_BYTES, check_size, header_of
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Puts the name of the file in front of what is wrong with its streams."""
+    from actcodec.codecs.compressed import OversizeError
+    from cdu_spec.bitstream import BitstreamError
 
-    limit = tensor_bytes() if max_bytes is None else max_bytes
     try:
-        begin += file.read(PREFIX_BYTES - len(begin))
-        header = header_of(begin)
-        check_size(header, limit)
-        # One byte more than announced tells that there are more.
-        missing = max(header.stream_bytes - len(begin), 0) + 1
-        return from_bytes(begin + file.read(min(missing, _left(file, missing))), limit)
-    except UserError as error:
+        yield
+    except (BitstreamError, OversizeError) as error:
         raise UserError(f"{path}: {error}") from None
 
 
-def _array(path: Path, file: BinaryIO, begin: bytes, max_bytes: int | None) -> npt.NDArray[np.generic]:
+def _stream(file: BinaryIO, begin: bytes, limit: int) -> bytes:
+    """All bytes of a stream that begins so, and one more where the file has more."""
+    from actcodec.codecs.compressed import PREFIX_BYTES, check_size, header_of
+
+    begin += file.read(PREFIX_BYTES - len(begin))
+    header = header_of(begin)
+    check_size(header, limit)
+    # One byte more than announced tells that there are more.
+    missing = max(header.stream_bytes - len(begin), 0) + 1
+    return begin + file.read(min(missing, _left(file, missing)))
+
+
+def read_numbers(path: Path, file: BinaryIO, begin: bytes, limit: int) -> npt.NDArray[np.generic]:
+    """Reads the array of an .npy file in native byte order, C contiguous.
+
+    Parameters
+    ----------
+    path
+        The name of the file in messages.
+    file, begin
+        An open file, and its first bytes, which were read already.
+    limit
+        Most bytes of the array.
+
+    UserError for what is no whole .npy file of versions 1.0 to 3.0, for Python objects and for a larger array.
+    """
     import numpy as np
 
     try:
@@ -86,12 +152,9 @@ def _array(path: Path, file: BinaryIO, begin: bytes, max_bytes: int | None) -> n
     except (ValueError, EOFError, SyntaxError, tokenize.TokenError):
         raise UserError(f"cannot read {path}: {_NO_ARRAY}") from None
     if dtype.hasobject:
-        raise UserError(f"cannot read {path}: it holds Python objects; use a file that numpy.save wrote from a float array")
+        raise UserError(f"cannot read {path}: it holds Python objects; save an array of numbers with numpy.save")
     native = dtype.newbyteorder("=")
-    if native not in (np.float32, np.float16):
-        raise UserError(f"{path} holds {native}: use float32 or float16")
     size = prod(shape) * dtype.itemsize
-    limit = tensor_bytes() if max_bytes is None else max_bytes
     if size > limit:
         raise UserError(f"{path} holds an array of {size} bytes: {limit} are allowed, a greater --max-bytes allows more")
     if not 0 <= size <= _left(file, size):
@@ -99,8 +162,8 @@ def _array(path: Path, file: BinaryIO, begin: bytes, max_bytes: int | None) -> n
     values = np.empty(prod(shape), dtype)
     if values.size and _read_into(file, values.view(np.uint8).data) < size:
         raise UserError(f"cannot read {path}: {_NO_ARRAY}")
-    if behind := file.read(len(_NPY_MAGIC)):
-        what = "another array" if behind == _NPY_MAGIC else "other bytes"
+    if behind := file.read(len(NPY_MAGIC)):
+        what = "another array" if behind == NPY_MAGIC else "other bytes"
         raise UserError(f"{path} has {what} behind the end of its array: write one array to a file")
     array = values.reshape(shape, order="F" if fortran else "C")
     return np.ascontiguousarray(array, dtype=native).reshape(shape)
@@ -110,11 +173,14 @@ def _array_header(file: BinaryIO, begin: bytes) -> tuple[tuple[int, ...], bool, 
     """Shape, whether the first axis is the innermost one, and dtype; ValueError for what is no header."""
     from numpy.lib import format as npy
 
-    version = npy.read_magic(io.BytesIO(begin + file.read(_NPY_VERSION_BYTES)))
-    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    begin += file.read(max(len(NPY_MAGIC) + _NPY_VERSION_BYTES - len(begin), 0))
+    start = io.BytesIO(begin)
+    version = npy.read_magic(start)
+    # Version 3.0 differs from 2.0 in the names of fields, which arrays of numbers do not have.
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0, (3, 0): npy.read_array_header_2_0}
     if version not in readers:
-        raise ValueError(f"version {version} is for arrays of other types")
-    shape, fortran, dtype = readers[version](_Bounded(file))
+        raise ValueError(f"version {version} of the format does not exist")
+    shape, fortran, dtype = readers[version](_Bounded(start, file))
     if any(extent < 0 for extent in shape):
         raise ValueError(f"shape {shape} is none")
     return shape, fortran, dtype
@@ -123,19 +189,23 @@ def _array_header(file: BinaryIO, begin: bytes) -> tuple[tuple[int, ...], bool, 
 class _Bounded:
     """The part of a file that a header may be; numpy believes any length that stands there."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self, start: BinaryIO, file: BinaryIO) -> None:
+        self._start, self._file = start, file
 
     def read(self, size: int = -1, /) -> bytes:
         """So many bytes, or what there is; ValueError for more than any header has."""
         if not 0 <= size <= _NPY_HEADER_BYTES:
             raise ValueError(f"a header of {size} bytes is none")
-        return self._file.read(size)
+        head = self._start.read(size)
+        return head + self._file.read(size - len(head))
 
 
 def _left(file: BinaryIO, otherwise: int) -> int:
     """Bytes that a file still has; of what is no regular file ``otherwise``."""
-    about = os.fstat(file.fileno())
+    try:
+        about = os.fstat(file.fileno())
+    except io.UnsupportedOperation:  # a file within an archive
+        return otherwise
     return max(about.st_size - file.tell(), 0) if stat.S_ISREG(about.st_mode) else otherwise
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 from cdu_spec.config import CONFIGS
+from cdu_tools.distribution import adding
 from cdu_tools.errors import MissingToolError
 
 from cdu_cli.measured import REGISTERS, measured_configurations, tests_in_words
@@ -115,7 +116,7 @@ def _codecs() -> list[Row]:
     try:
         from actcodec.codecs import CODEC_NAMES
     except ImportError as error:
-        return [_absent("actcodec", f"{error}; `pip install torch` adds what the codecs need")]
+        return [_absent("actcodec", f"{error}; {adding('train')} adds what the codecs need")]
     return [_present(name) for name in CODEC_NAMES]
 
 
@@ -126,7 +127,7 @@ def _policies() -> list[Row]:
         from actcodec.policies.kernels import kernels_of
         from actcodec.policies.recommended import good_for, status
     except ImportError as error:
-        return [_absent("actcodec", f"{error}; `pip install torch` adds what policies need")]
+        return [_absent("actcodec", f"{error}; {adding('train')} adds what policies need")]
     rows = []
     for name in POLICY_NAMES:
         own = list(good_for(name, options=False))
@@ -142,7 +143,7 @@ def _backends() -> list[Row]:
         from actcodec.backends.backend import AUTO, NATIVE, TORCH, TRITON, added
         from actcodec.backends.native import build
     except ImportError as error:
-        return [_absent("torch", f"{error}; `pip install torch` adds it")]
+        return [_absent("torch", f"{error}; {adding('train')} adds it")]
     native = _asked(NATIVE, lambda: _present(NATIVE, about=f"compiled by {Path(build.compiler()).name} when first used"))
     gpu = _asked(TRITON, _triton)
     others = [_asked(name, partial(_added_backend, name)) for name in added()]
@@ -175,7 +176,7 @@ def _models() -> list[Row]:
     try:
         from actcodec.study.models import library
     except ImportError as error:
-        return [_absent(name, f"{error}; `pip install torch` adds what it needs") for name in names]
+        return [_absent(name, f"{error}; {adding('train')} adds what it needs") for name in names]
     return [_asked(name, partial(_versioned, name, library.version)) for name in names]
 
 

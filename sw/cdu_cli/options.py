@@ -62,6 +62,8 @@ def target_argument(metavar: str, about: str) -> Any:
 
 
 def _standard(text: str, *, stream: Path, descriptor: int, instead: str) -> Path:
+    if not text and stream == STANDARD_INPUT:
+        raise UserError("the name of a file to read is empty: name a file")
     if text != "-":
         return Path(text)
     if os.isatty(descriptor):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from cdu_synth.area.recipes import CLOCK_NS
+from cdu_tools.distribution import require
 
 from cdu_cli.mapping import BlocksOption, PdkOption, RecipeOption, YosysOption, clock_periods, mapping_recipes
 from cdu_cli.options import (
@@ -66,6 +67,7 @@ def synth(
     """
     chosen, blocks = configuration(config, settings), distinct("--block", block)
     periods, recipes = clock_periods(clock_ns or [str(CLOCK_NS)]), mapping_recipes(recipe)
+    require("matplotlib")
     from cdu_synth.area.synthesise_blocks import SynthesisSettings, synthesise_blocks
 
     wanted = SynthesisSettings(chosen, blocks, pdk, periods, yosys_build, recipes, sta, clock_gates, bound(memories))

@@ -1,13 +1,13 @@
 """Reference driver of a unit: job queue, programming sequence, error recovery.
 
-It talks to a :class:`Device`, registers and streams in whatever form they are there: a simulation, compiled RTL, a board. It
+The driver uses a :class:`Device`, an interface to registers and streams: a simulation, compiled RTL, or a board. It
 depends on cdu_spec only.
 
     driver = Driver(device)
     await driver.open()
     packets = await driver.compress.run([job, ...])      # bytes of every job, in order
 
-Where a device never waits for an event loop, :func:`run` runs these coroutines from ordinary functions.
+For a device that never waits for an event loop, :func:`run` runs these coroutines from ordinary functions.
 """
 
 from cdu_driver.device import BusError, Device

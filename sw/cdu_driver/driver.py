@@ -1,4 +1,4 @@
-"""A whole unit."""
+"""The driver of a whole unit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Driver:
         self.completions = 0
 
     async def open(self) -> None:
-        """Find out what the unit is and bring it to rest. Raises WrongUnitError when this driver does not know it."""
+        """Identify the unit and make it idle. Raises WrongUnitError if this driver does not know it."""
         found = await self._device.read(address("ID"))
         if found != register("ID").reset:
             raise WrongUnitError(f"there is no unit: its ID reads {found:#010x}, not {register('ID').reset:#010x}")

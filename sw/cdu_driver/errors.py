@@ -1,4 +1,4 @@
-"""What the driver raises: what happened, and what to do."""
+"""Errors of the driver, each with its cause and a remedy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from cdu_spec.registers import ERROR_FLAGS
 from cdu_tools.errors import UserError
 
-#: What to do about each error.
+#: Remedies for each error.
 REMEDIES = {
     "early_last": "give the port all values or bytes of the job before TLAST",
     "late_last": "end the packet of a job with TLAST where the job ends",
@@ -32,15 +32,15 @@ _MEANINGS = dict(ERROR_FLAGS)
 
 
 class DriverError(UserError):
-    """Base of everything that the driver raises."""
+    """Base of all errors of the driver."""
 
 
 class WrongUnitError(DriverError):
-    """There is no unit, or none that this driver knows."""
+    """No unit was found, or none that this driver knows."""
 
 
 class RecoveryError(DriverError):
-    """The channel does not come to rest."""
+    """The channel does not become idle."""
 
 
 class FlaggedError(DriverError):
@@ -52,12 +52,12 @@ class FlaggedError(DriverError):
 
 
 class JobRefusedError(FlaggedError):
-    """The unit did not take a job; those before it go on."""
+    """The unit rejected a job; earlier jobs continue."""
 
 
 class JobLostError(FlaggedError):
-    """Something was wrong with jobs under way. All of the channel are lost, the channel is ready for new ones."""
+    """An error affected jobs under way. All jobs of the channel are lost, and the channel is ready for new ones."""
 
 
 class JobFailedError(JobLostError):
-    """Something was wrong with one job, which alone is lost: those before it and behind it go on."""
+    """An error affected one job, which alone is lost: earlier and later jobs continue."""

@@ -1,4 +1,4 @@
-"""``Job``: one tensor, as the unit sees it."""
+"""Jobs: a job is one tensor in the form that a unit takes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Job:
     Parameters
     ----------
     mode
-        What the payload holds.
+        Kind of the payload.
     beats, row_beats, channel_rows
         Rows of 8 values of the whole job, padding included; the same per row of the matrix; matrix rows per scale.
     data
@@ -33,22 +33,22 @@ class Job:
         Little-endian float32 numbers, one for every ``channel_rows`` rows; multipliers when compressing, reciprocals when
         decompressing. Empty in modes without scales.
     shifts
-        64 shifts (0..7) in the order of the payload; empty but in mode jpeg-act. Compression with less than 3 may saturate
-        coefficients: tables (:func:`cdu_spec.dqt.shifts`) have none.
+        64 shifts (0..7) in the order of the payload; empty in modes other than jpeg-act. Compression with shifts below 3 may
+        saturate coefficients: tables (:func:`cdu_spec.dqt.shifts`) have none.
     settings
-        How an affine mode quantises; None in the other modes.
+        Settings of an affine mode; None in the other modes.
     offsets
-        Little-endian int16 numbers, one per scale; empty but in mode blpa.
+        Little-endian int16 numbers, one per scale; empty in modes other than blpa.
     coder
-        Of mode jpeg-act.
+        Coder of mode jpeg-act.
     point
-        Reconstruction point of mode jpeg-act in eighths of a step, 0 to 4; means nothing to compression.
+        Reconstruction point of mode jpeg-act in eighths of a step, 0 to 4; not used in compression.
     mx
         Format and rule of mode mx; None in the other modes.
     crc
-        The payload carries its CRC-32 in four more bytes: compression gives them, decompression checks them.
+        True if four bytes with the CRC-32 follow the payload: compression adds them, decompression checks them.
 
-    Raises UserError for what cannot be a job, whatever the unit.
+    Raises UserError for parameters that no unit could run.
     """
 
     mode: Mode
@@ -97,13 +97,13 @@ class Job:
 
     @property
     def needs_coding(self) -> bool:
-        """Whether only a unit with GMC can do the job."""
+        """Return whether the job needs a unit with register CODING (GMC)."""
         return self.coder is Coder.GMC or self.point != 0
 
     @property
     def most_payload_bytes(self) -> int:
-        """Length of the longest payload that the job can have, but in mode bypass, where it depends on the format."""
-        if self.mode.has_zvc or self.mode.is_affine:  # what stands in front of a block is no longer than a mask
+        """Length of the longest payload of the job; in mode bypass it depends on the number format and is not given here."""
+        if self.mode.has_zvc or self.mode.is_affine:  # bytes before a block are no longer than a mask
             return -(-self.beats // BLOCK_SIDE) * self.coder.block_bounds[1]
         if self.mx:
             return self.beats // self.mode.whole_beats * self.mx.kind.block_bytes

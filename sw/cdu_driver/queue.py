@@ -31,22 +31,22 @@ from cdu_driver.device import Device
 from cdu_driver.errors import JobFailedError, JobLostError, JobRefusedError, RecoveryError
 from cdu_driver.job import OFFSET_BYTES, SCALE_BYTES, Job
 
-#: Jobs under way at the same time: one in the data path, the others in the queue of the unit.
+#: Jobs under way at the same time: one in the data path, the others in the unit's queue.
 DEPTH = JOB_QUEUE + 1
-#: Errors of START, after which no job was queued.
+#: Errors of START after which no job was queued.
 _REFUSALS = ("bad_job", "bad_length", "queue_full")
-#: Errors that do not spoil a job.
+#: Errors that do not invalidate a job.
 _HARMLESS = ("nonfinite",)
-#: Reads of STATUS before a channel counts as not coming to rest.
+#: Reads of STATUS before recovery fails.
 _PATIENCE = 10_000
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a job gave: payload when compressing, values when decompressing.
+    """The result of a job: the payload when compressing, the values when decompressing.
 
-    ``nonfinite``: a value of this job, or in units without records of one that was under way with it, was infinite or NaN.
-    ``payload_bytes``: those that the unit counted, without a CRC; None in units without records.
+    ``nonfinite``: True if a value of this job was infinite or NaN; in units without records, a value of any job under way with
+    it. ``payload_bytes``: bytes that the unit counted, without a CRC; None in units without records.
     """
 
     data: bytes | memoryview
@@ -82,7 +82,7 @@ class _UnderWay:
 
 
 class JobQueue:
-    """Jobs of one direction: :meth:`submit` them, :meth:`collect` their results in the same order, or :meth:`run` both.
+    """Submit jobs of one direction and collect their results in the same order; :meth:`run` does both.
 
     Parameters
     ----------
@@ -122,14 +122,14 @@ class JobQueue:
         payload_crc: bool,
         completions: int,
     ) -> None:
-        """Bring the channel to rest and set it up; called by :meth:`cdu_driver.Driver.open`."""
+        """Make the channel idle and set it up; called by :meth:`cdu_driver.Driver.open`."""
         self._payload_crc, self._completions = payload_crc, completions
         self._value_bytes = dtype.bits // 8
         self._modes, self._coders = frozenset(modes), frozenset(coders)
         self._tables = [None] * BANKS
         self._written.clear()
         await self.recover()
-        # What a record says need not interrupt before it.
+        # Errors that a record reports need no interrupt before it.
         loud = [name for name, _ in ERROR_FLAGS if not (completions and name in JOB_ERRORS)]
         await self._write("ERROR_ENABLE", register("ERROR_ENABLE").pack(**dict.fromkeys(loud, 1)))
         await self._write("INTERRUPT_ENABLE", register("INTERRUPT_ENABLE").pack(job_done=1, error=1))
@@ -141,7 +141,7 @@ class JobQueue:
         return len(self._jobs)
 
     async def run(self, jobs: Iterable[Job]) -> list[Result]:
-        """The results of jobs. Raises what :meth:`submit` and :meth:`collect` raise; JobFailedError when all have ended."""
+        """Return results of jobs. Raises errors of :meth:`submit` and :meth:`collect`; JobFailedError once all have ended."""
         results = []
         for outcome in await self.outcomes(jobs):
             if isinstance(outcome, JobFailedError):
@@ -150,9 +150,9 @@ class JobQueue:
         return results
 
     async def outcomes(self, jobs: Iterable[Job]) -> list[Result | JobFailedError]:
-        """What becomes of jobs, which are kept flowing: the result, or why this job alone has none.
+        """Return the outcomes of jobs, which are kept flowing: the result, or the error of this job alone.
 
-        Raises what :meth:`submit` and :meth:`collect` raise but JobFailedError.
+        Raises the errors of :meth:`submit` and :meth:`collect` except JobFailedError.
         """
         outcomes: list[Result | JobFailedError] = []
 
@@ -171,10 +171,10 @@ class JobQueue:
         return outcomes
 
     async def submit(self, job: Job) -> None:
-        """Program a job and hand over its data; waits while too many are under way.
+        """Program a job and send its data; waits while too many are under way.
 
-        Raises JobRefusedError when the unit does not take it, JobLostError when something is wrong with the jobs before it,
-        UserError when the data do not have the length that the job says, or the job needs GMC or CRCs and the unit has none.
+        Raises JobRefusedError if the unit rejects the job, JobLostError if an earlier job has failed, and UserError if the
+        data do not have the length that the job states, or if the job needs GMC or CRCs and the unit has none.
         """
         self._check_length(job)
         if job.crc and not self._payload_crc:
@@ -197,9 +197,9 @@ class JobQueue:
         await self._give_scales(job)
 
     async def collect(self) -> Result:
-        """The result of the oldest job; waits until it has ended.
+        """Return the result of the oldest job; waits until it has ended.
 
-        Raises JobFailedError when something was wrong with this job alone, JobLostError when all are lost.
+        Raises JobFailedError if this job alone has failed, JobLostError if all are lost.
         """
         if not self._jobs:
             raise UserError("no job is under way: submit one first")
@@ -214,8 +214,8 @@ class JobQueue:
     async def recover(self) -> None:
         """Forget all jobs, whatever state the channel is in, and clear its errors and interrupts.
 
-        Raises RecoveryError when the source of the input stops in the middle of a packet and does not end it, or the sink of
-        the output does not take what is left of one.
+        Raises RecoveryError if the source of the input stops in the middle of a packet and does not end it, or if the sink of
+        the output does not take the rest of a packet.
         """
         control = register("CONTROL")
         for port in (self._ports.input, self._ports.scales):
@@ -263,14 +263,14 @@ class JobQueue:
         self._jobs_done = 0
 
     async def _start(self, job: Job, bank: int) -> None:
-        """Write the registers of a job, those that change, and start it."""
+        """Write the changed registers of a job, and start it."""
         values = {
             "MODE": register("MODE").pack(mode=job.mode, bank=bank, scales=self._scale_source),
             "BEATS": job.beats,
             "ROW_BEATS": job.row_beats,
             "CHANNEL_ROWS": job.channel_rows,
         }
-        # A unit without affine modes has no such registers, and refuses the job.
+        # A unit without affine modes has no such registers, and rejects the job.
         if (settings := job.settings) and any(mode.is_affine for mode in self._modes):
             values["QUANTIZER"] = pack_quantizer(settings)
             if self.channel is Channel.COMPRESS:
@@ -320,7 +320,7 @@ class JobQueue:
             space -= 1
 
     def _scale_packet(self, job: Job) -> bytes | memoryview:
-        """What goes to the scale port: units with mode blpa take an offset beside every scale."""
+        """Return the data for the scale port: units with mode blpa take an offset beside every scale."""
         if not any(mode.has_offsets for mode in self._modes):
             return job.scales
         count = memoryview(job.scales).nbytes // SCALE_BYTES
@@ -329,17 +329,17 @@ class JobQueue:
         return b"".join(pack("<IHxx", *scale, *offset) for scale, offset in pairs)
 
     async def _wait(self) -> None:
-        """Wait for an interrupt, and see to it."""
+        """Wait for an interrupt, and handle it."""
         await self._device.wait_interrupt()
         await self._look()
 
     async def _look(self) -> None:
-        """Note jobs that have ended. Raises JobLostError, after recovery, for an error that spoils jobs."""
+        """Record jobs that have ended. Raises JobLostError, after recovery, for an error that invalidates jobs."""
         reasons = await self._read("INTERRUPT_STATUS")
         if reasons:
             await self._write("INTERRUPT_STATUS", reasons)
         waiting = [entry for entry in self._jobs if not entry.done]
-        # Jobs before errors: what was wrong with a job stands there when it has ended.
+        # Jobs come before errors: the errors of a job are complete when it has ended.
         if self._completions:
             ended = waiting[: (await self._completion())["waiting"]]
         else:
@@ -362,7 +362,7 @@ class JobQueue:
             entry.done = True
 
     async def _take_record(self, entry: _UnderWay) -> None:
-        """Note what the oldest record says of its job."""
+        """Record the outcome of a job from the oldest record."""
         entry.payload_bytes = await self._read("COMPLETION_BYTES")
         entry.flags = tuple(_flags("COMPLETION_ERRORS", await self._read("COMPLETION_ERRORS")))
         await self._write("COMPLETION_NEXT", register("COMPLETION_NEXT").pack(take=1))
@@ -371,7 +371,7 @@ class JobQueue:
         return register("COMPLETION").unpack(await self._read("COMPLETION"))
 
     def _bank(self, job: Job) -> int | None:
-        """The bank for a job: one that has its table, or one that no job under way uses, or None."""
+        """Return the bank for a job: one that has its table, or one that no job under way uses; None if there is none."""
         if not job.mode.has_dct:
             return 0
         if job.shifts in self._tables:
@@ -402,7 +402,7 @@ class JobQueue:
 
 
 def _payload_bytes(job: Job) -> int:
-    """Bytes of a payload that is decompressed, without its CRC."""
+    """Return the bytes of a payload to be decompressed, without its CRC."""
     return memoryview(job.data).nbytes - (CRC_BYTES if job.crc else 0)
 
 

@@ -1,4 +1,4 @@
-"""Opening a ring of the DMA engine, whatever the engine did before."""
+"""Open a ring of the DMA engine, whatever state the engine is in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cdu_spec.registers import REGISTER_BITS, Access, Channel
 
 from cdu_driver.errors import RecoveryError
 
-#: Reads of STATUS after which a ring that has not come to rest is given up, unless something else is said.
+#: Reads of STATUS after which stopping a ring fails, by default.
 PATIENCE = 100_000
 
 
@@ -17,16 +17,16 @@ class Bus(Protocol):
     """Registers of a unit; a :class:`~cdu_driver.device.Device` is one."""
 
     async def read(self, address: int) -> int:
-        """The register at a byte address."""
+        """Return the register at a byte address."""
 
     async def write(self, address: int, value: int) -> None:
-        """Write the register at a byte address. Raises BusError when the unit refuses."""
+        """Write the register at a byte address. Raises BusError if the unit refuses."""
 
 
 async def stop_ring(bus: Bus, channel: Channel, patience: int = PATIENCE) -> None:
-    """Stop the ring of a direction and wait until it is at rest: jobs whose descriptors were fetched have ended, HEAD is 0.
+    """Stop the ring of a direction and wait until it is idle: jobs whose descriptors were fetched have ended, HEAD is 0.
 
-    Raises RecoveryError when STATUS.busy is still 1 after ``patience`` reads: memory owes the engine an answer.
+    Raises RecoveryError if STATUS.busy is still 1 after ``patience`` reads: memory has not answered the engine.
     """
     await bus.write(dma_address("CONTROL", channel), 0)
     for _ in range(patience):
@@ -39,10 +39,10 @@ async def stop_ring(bus: Bus, channel: Channel, patience: int = PATIENCE) -> Non
 
 
 async def open_ring(bus: Bus, channel: Channel, address: int, log2: int, patience: int = PATIENCE) -> None:
-    """Stop what runs in a direction, clear its errors, and start an empty ring of ``2**log2`` places at ``address``.
+    """Stop a running direction, clear its errors, and start an empty ring of ``2**log2`` places at ``address``.
 
-    The engine may run, be stopped half-way, have been reset, or never have been started. Both interrupts of the direction are
-    enabled. Raises ValueError for a ring that cannot be, and RecoveryError as :func:`stop_ring` does.
+    The engine may be running, stopped half-way, reset, or never started. Both interrupts of the direction are
+    enabled. Raises ValueError for an impossible ring, and RecoveryError as :func:`stop_ring` does.
     """
     if not 0 <= log2 <= MAX_RING_LOG2:
         raise ValueError(f"a ring of 2**{log2} places is not allowed: use 0 to {MAX_RING_LOG2}")

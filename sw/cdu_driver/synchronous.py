@@ -1,4 +1,4 @@
-"""Running the driver without an event loop."""
+"""Run the driver without an event loop."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _Result = TypeVar("_Result")
 
 
 def run(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
-    """The result of a coroutine whose device does all waiting inside its methods (it steps a simulation, or polls).
+    """Return the result of a coroutine whose device does all waiting inside its methods (it steps a simulation, or polls).
 
-    Raises RuntimeError when the coroutine waits for something outside: then it needs the event loop of its device.
+    Raises RuntimeError if the coroutine waits for anything else: then it needs the event loop of its device.
     """
     try:
         coroutine.send(None)

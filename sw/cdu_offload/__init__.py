@@ -1,5 +1,5 @@
-"""What offloading activations costs a training step: a discrete-event model of GPU, DMA, CDUs and link.
+"""Cost of offloading activations in a training step: a discrete-event model of GPU, DMA, CDUs and link.
 
-``cdu offload`` is its command; docs/user/offload.md says what is modelled, what is assumed and where every number comes from.
+``cdu offload`` is its command; docs/user/offload.md describes the model, its assumptions and the source of every number.
 Units everywhere: seconds, bytes, floating-point operations, and these per second.
 """

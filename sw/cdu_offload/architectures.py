@@ -26,7 +26,7 @@ class Residual(nn.Module):
         self.shortcut: nn.Module = nn.Identity() if same else nn.Sequential(*_convolution(channels_in, now, 1, stride))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, channels_in, H, W) -> (N, channels or 4 channels, H / stride, W / stride)."""
+        """Compute (N, channels_in, H, W) -> (N, channels or 4 channels, H / stride, W / stride)."""
         return functional.relu(self.body(x) + self.shortcut(x))
 
 
@@ -35,7 +35,7 @@ def _convolution(channels_in: int, channels: int, kernel: int, stride: int) -> t
 
 
 def resnet(blocks: tuple[int, ...], bottleneck: bool, classes: int, small_images: bool = False) -> nn.Module:
-    """A ResNet with ``blocks`` blocks per stage; for small images (CIFAR) with a 3x3 stem of stride 1 and no pool."""
+    """Return a ResNet with ``blocks`` blocks per stage; for small images (CIFAR) with a 3x3 stem of stride 1 and no pool."""
     stem = [*_convolution(3, 64, 3, 1), nn.ReLU()] if small_images else [*_convolution(3, 64, 7, 2), nn.ReLU()]
     layers: list[nn.Module] = [*stem, *([] if small_images else [nn.MaxPool2d(3, 2, 1)])]
     now = 64
@@ -47,7 +47,7 @@ def resnet(blocks: tuple[int, ...], bottleneck: bool, classes: int, small_images
 
 
 def vgg16(classes: int = 1000) -> nn.Module:
-    """VGG-16 for 224x224 images: configuration D, without batch norm."""
+    """Return VGG-16 for 224x224 images: configuration D, without batch norm."""
     layers: list[nn.Module] = []
     now = 3
     for channels, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
@@ -63,10 +63,10 @@ def vgg16(classes: int = 1000) -> nn.Module:
 
 @dataclass(frozen=True)
 class Architecture:
-    """What is traced."""
+    """A network to be traced."""
 
     title: str
-    family: str  #: the model of ``cdu train`` whose measured ratios stand for it
+    family: str  #: the model of ``cdu train`` whose measured ratios apply to it
     build: Callable[[], nn.Module]
     inputs: tuple[int, ...]  #: (N, C, H, W)
     classes: int | None  #: None: super-resolution, trained with the mean square error

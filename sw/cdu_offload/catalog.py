@@ -32,7 +32,7 @@ _MODES = {
     "division": _modes(Mode.DIVISION, Mode.DIVISION, Mode.ACTNN),
     "actnn": _modes(Mode.ACTNN, Mode.ACTNN, Mode.ACTNN),
 }
-#: Method -> what reports call it, in the order of reports.
+#: Method -> its title in reports, in the order of reports.
 TITLES = {
     "none": "no offload",
     "vdnn": "vDNN",
@@ -55,13 +55,13 @@ THROUGH_CDUS = tuple(_MODES)
 
 @dataclass(frozen=True)
 class Machine:
-    """What methods are built for."""
+    """The machine for which methods are built."""
 
     platform: Platform
     unit: CduArray
-    software: Mapping[str, Software]  #: of the methods in software
+    software: Mapping[str, Software]  #: by method in software
     placement: str = AT_DMA
-    partitions: int = 1  #: of the GPU's memory: CDUs when they stand at the cache
+    partitions: int = 1  #: partitions of the GPU's memory: number of CDUs at the cache
 
     @classmethod
     def usual(
@@ -72,7 +72,7 @@ class Machine:
         link_bytes_per_s: float | None,
         placement: str,
     ) -> Machine:
-        """JPEG-ACT's GPU as platform.json (``known``) has it; another link when one is given."""
+        """Return the machine of platform.json (``known``), JPEG-ACT's GPU, with another link if one is given."""
         anchor = networks[known["slowdown_network"]["value"]]
         platform = titan_v(known, anchor, link_bytes_per_s)
         software = {
@@ -82,20 +82,20 @@ class Machine:
         return cls(platform, unit, software, placement, known["memory_partitions"]["value"])
 
     def with_link(self, bytes_per_s: float) -> Machine:
-        """The same with another link."""
+        """Return the machine with another link."""
         return replace(self, platform=replace(self.platform, link_bytes_per_s=bytes_per_s))
 
     def with_cdus(self, cdus: int) -> Machine:
-        """The same with another number of the same CDUs."""
+        """Return the machine with another number of the same CDUs."""
         return replace(self, unit=self.unit.resized(cdus))
 
     def with_clock(self, clock_hz: float) -> Machine:
-        """The same with CDUs of another clock."""
+        """Return the machine with CDUs of another clock."""
         return replace(self, unit=replace(self.unit, clock_hz=clock_hz))
 
 
 def build(name: str, machine: Machine, network: Network, ratios: Mapping[str, Ratios]) -> Method:
-    """One of TITLES; UserError when nobody measured its ratios on such a network."""
+    """Return a method of TITLES; UserError if its ratios were not measured on such a network."""
     if name in MEASURED and name not in ratios:
         raise UserError(
             f"nothing is known of how {name} compresses {network.name}: run cdu train --model {network.family} --codec {name} "

@@ -26,26 +26,26 @@ from cdu_offload.unit import CduArray
 
 #: Rates of the link that are allowed, GB/s.
 _LINKS = (0.1, 10_000)
-#: Methods that are always there: what the others are compared with.
+#: Methods that are always simulated, because the others are compared with them.
 _ALWAYS = ("none", "vdnn")
 
 
 @dataclass(frozen=True)
 class OffloadSettings:
-    """What is simulated. UserError for what is not allowed.
+    """Settings of a simulation. UserError for invalid values.
 
     Parameters
     ----------
     unit, unit_source
-        The CDUs, and a phrase on where their figures are from.
+        The CDUs, and a phrase with the source of their figures.
     networks, methods
-        Names of networks, and out of :data:`cdu_offload.catalog.TITLES`; None is all.
+        Names of networks, and of methods in :data:`cdu_offload.catalog.TITLES`; None selects all.
     ratios
-        results.json of ``cdu train``, whose ratios go before those of the package.
+        results.json of ``cdu train``, whose ratios override those of the package.
     link_gb_s
-        Link to the host, GB/s each way; None is that of JPEG-ACT's platform.
+        Rate of the link to the host, GB/s each way; None selects that of JPEG-ACT's platform.
     placement
-        Where the CDUs stand (:data:`cdu_offload.offload.PLACEMENTS`).
+        Position of the CDUs (:data:`cdu_offload.offload.PLACEMENTS`).
     """
 
     unit: CduArray
@@ -69,7 +69,7 @@ class OffloadSettings:
 
     @cached_property
     def chosen(self) -> list[Network]:
-        """The networks; UserError for one that is not known."""
+        """The networks; UserError for an unknown one."""
         return list(networks.chosen(None if self.networks is None else list(self.networks)))
 
     @property
@@ -84,13 +84,13 @@ def compare_methods(settings: OffloadSettings, command: str, progress: Progress 
     Parameters
     ----------
     settings
-        What is simulated.
+        Settings of the simulation.
     command
-        What the report says that it was made by.
+        Command that the report names.
     progress
-        Is told every simulation.
+        Receives every simulation.
 
-    Raises UserError for ratios of no network that is simulated, and for a method whose ratios nobody measured.
+    Raises UserError for ratios that fit no simulated network, and for a method whose ratios were not measured.
     """
     shown, facts = progress or Silent(), machines.facts()
     link = None if settings.link_gb_s is None else settings.link_gb_s * 1e9
@@ -111,7 +111,7 @@ def compare_methods(settings: OffloadSettings, command: str, progress: Progress 
 
 
 def _ratios(settings: OffloadSettings) -> tuple[RatioTable, str]:
-    """The ratios by family and codec, and a phrase on where they are from."""
+    """Return the ratios by family and codec, and a phrase with their source."""
     table, source = measured.shipped(), "the package (python benchmarks/offload_data.py ratios)"
     if settings.ratios is None:
         return table, source
@@ -127,6 +127,6 @@ def _ratios(settings: OffloadSettings) -> tuple[RatioTable, str]:
 
 
 def _lines(result: dict[str, Any]) -> list[str]:
-    """Speed-ups over vDNN."""
+    """Return speed-ups over vDNN."""
     speedups = result["speedups"]["vdnn"].items()
     return [f"{TITLES[name]:15} {row['mean']:.2f} times as fast as vDNN" for name, row in speedups]

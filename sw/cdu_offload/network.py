@@ -1,4 +1,4 @@
-"""A training step as the GPU sees it: operations in order, and the activations that they leave for the backward pass.
+"""A training step of the GPU: operations in order, and the activations that they save for the backward pass.
 
 Descriptions are traced from real models (:mod:`cdu_offload.trace`) and kept in ``networks.json``, which
 ``benchmarks/offload_data.py`` writes, so that simulating needs no torch.
@@ -18,10 +18,10 @@ from cdu_tools.errors import UserError
 
 #: Activations are float32.
 VALUE_BYTES = 4
-#: The rows of JPEG-ACT's table "which activation gets what": dense maps; ReLU of which only the sign is needed; maps with many
-#: zeros of which the values are needed; shapes that do not fit 8x8 blocks.
+#: The rows of JPEG-ACT's table "which activation gets what": dense maps; ReLU results needed only for their signs; maps with
+#: many zeros needed for their values; shapes that do not fit 8x8 blocks.
 KINDS = ("dense", "signs", "sparse", "unfit")
-#: Of a batch normalisation whose result is kept behind a ReLU: its input, and that result. One copy can serve both.
+#: Input and result of a batch normalisation whose result is kept after a ReLU. One copy can serve both.
 NORM_INPUT, NORM_RESULT = "norm input", "norm result"
 SHIPPED = Path(__file__).with_name("networks.json")
 
@@ -30,26 +30,26 @@ SHIPPED = Path(__file__).with_name("networks.json")
 class Activation:
     """A tensor that autograd keeps from the forward to the backward pass."""
 
-    producer: str  #: the operation that made it, in the words of ``cdu train``: conv, relu, pool, sum, input ...
+    producer: str  #: the operation that produced it, in the words of ``cdu train``: conv, relu, pool, sum, input ...
     kind: str  #: one of :data:`KINDS`
     shape: tuple[int, ...]
     pair: str = ""  #: NORM_INPUT or NORM_RESULT of a pair that is one piece of information
 
     @property
     def nbytes(self) -> int:
-        """Uncompressed."""
+        """Uncompressed bytes."""
         return VALUE_BYTES * prod(self.shape)
 
 
 @dataclass(frozen=True)
 class Work:
-    """One kernel: what it computes, what it moves in GPU memory, and how it concerns the activations (numbers in the list)."""
+    """One kernel: its computation, its traffic in GPU memory, and the activations it reads or writes (list indices)."""
 
     name: str
     flops: int
     nbytes: int  #: arguments and results, each once
     releases: tuple[int, ...] = ()  #: forward: this is their last reader; they may go when it starts
-    makes: tuple[int, ...] = ()  #: forward: its results that nobody reads later; they may go when it has ended
+    makes: tuple[int, ...] = ()  #: forward: its results that no later operation reads; they may go when it has ended
     needs: tuple[int, ...] = ()  #: backward: cannot start without their values
 
 
@@ -60,24 +60,24 @@ class Network:
     name: str
     title: str
     batch: int
-    family: str  #: the model of ``cdu train`` whose measured ratios stand for it
+    family: str  #: the model of ``cdu train`` whose measured ratios apply to it
     activations: tuple[Activation, ...]
     forward: tuple[Work, ...]
     backward: tuple[Work, ...]
 
     @property
     def saved_bytes(self) -> int:
-        """All activations, uncompressed."""
+        """Uncompressed bytes of all activations."""
         return sum(activation.nbytes for activation in self.activations)
 
     @property
     def last_layer(self) -> int:
-        """The last layer that keeps activations. They stay: the backward pass begins with them."""
+        """The last layer that keeps activations. They stay in memory, because the backward pass begins with them."""
         return max(self.layer_of, default=0)
 
     @property
     def offloaded_bytes(self) -> int:
-        """All activations but those of the last layer, uncompressed."""
+        """Uncompressed bytes of all activations except those of the last layer."""
         kept = self.last_layer
         return sum(a.nbytes for a, layer in zip(self.activations, self.layer_of, strict=True) if layer < kept)
 
@@ -85,8 +85,8 @@ class Network:
     def forward_layers(self) -> tuple[int, ...]:
         """Layer of each forward work.
 
-        A convolution or matrix product opens a layer; what follows it belongs to it, as activation functions, which work in
-        place, do in vDNN.
+        A convolution or matrix product opens a layer; later kernels belong to it until the next one opens, as in-place
+        activation functions do in vDNN.
         """
         layers, layer, opened = [], 0, False
         for work in self.forward:
@@ -104,12 +104,12 @@ class Network:
         return tuple(found[number] for number in range(len(self.activations)))
 
     def to_dict(self) -> dict[str, Any]:
-        """For :meth:`from_dict`."""
+        """Return plain values for :meth:`from_dict`."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Network:
-        """The inverse of :meth:`to_dict`, also after a way through JSON."""
+        """Invert :meth:`to_dict`, also after a round trip through JSON."""
 
         def works(rows: list[dict[str, Any]]) -> tuple[Work, ...]:
             lists = ("releases", "makes", "needs")
@@ -127,13 +127,13 @@ class Network:
 
 
 def shipped() -> dict[str, Network]:
-    """The networks that come with the package, by name."""
+    """Return the networks that come with the package, by name."""
     rows = json.loads(SHIPPED.read_text(encoding="utf-8"))["networks"]
     return {row["name"]: Network.from_dict(row) for row in rows}
 
 
 def chosen(names: list[str] | None) -> list[Network]:
-    """Some of the shipped networks (all of them when none is named); UserError for an unknown name."""
+    """Return some of the shipped networks (all if none is named); UserError for an unknown name."""
     known = shipped()
     if unknown := [name for name in names or [] if name not in known]:
         raise UserError(f"--network {unknown[0]} is not known: use {', '.join(known)}")

@@ -11,7 +11,7 @@ from typing import Any
 from cdu_offload.network import Network, Work
 
 SHIPPED = Path(__file__).with_name("platform.json")
-#: Times that a bisection halves its interval: float64 has no more digits.
+#: Number of times that a bisection halves its interval: float64 has no more digits.
 _HALVINGS = 60
 
 
@@ -19,29 +19,29 @@ _HALVINGS = 60
 class Platform:
     """Rates that the simulation works with."""
 
-    flops_per_s: float  #: reached by convolutions and matrix products
+    flops_per_s: float  #: rate that convolutions and matrix products reach
     memory_bytes_per_s: float  #: reached
     link_bytes_per_s: float  #: each direction
-    port_bytes_per_s: float  #: of one crossbar port
-    packet_bytes: int  #: what crosses the link is a multiple of this
+    port_bytes_per_s: float  #: rate of one crossbar port
+    packet_bytes: int  #: transfers over the link are multiples of this
 
     def seconds(self, work: Work, memory_bytes_per_s: float | None = None) -> float:
-        """Roofline: the longer of computing and moving."""
+        """Return the roofline: the longer of computing and moving."""
         return max(work.flops / self.flops_per_s, work.nbytes / (memory_bytes_per_s or self.memory_bytes_per_s))
 
     def step_seconds(self, network: Network) -> float:
-        """A training step that keeps everything in GPU memory."""
+        """Return the seconds of a training step that keeps everything in GPU memory."""
         return sum(self.seconds(work) for work in (*network.forward, *network.backward))
 
 
 def facts() -> dict[str, dict[str, Any]]:
-    """platform.json: name -> ``value`` and ``source``."""
+    """Return platform.json: name -> ``value`` and ``source``."""
     found: dict[str, dict[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
     return found
 
 
 def titan_v(known: Mapping[str, Mapping[str, Any]], anchor: Network, link_bytes_per_s: float | None = None) -> Platform:
-    """JPEG-ACT's machine, with the part of its peak rate that convolutions reach from :func:`compute_efficiency`."""
+    """Return JPEG-ACT's machine; :func:`compute_efficiency` gives the part of its peak rate that convolutions reach."""
 
     def value(name: str) -> float:
         return float(known[name]["value"])
@@ -56,7 +56,7 @@ def titan_v(known: Mapping[str, Mapping[str, Any]], anchor: Network, link_bytes_
 
 
 def compute_efficiency(known: Mapping[str, Mapping[str, Any]], anchor: Network) -> float:
-    """Part of the peak rate with which the roofline of ``anchor`` (ResNet-50) takes the time that NVIDIA published for V100."""
+    """Return the part of the peak rate with which the roofline of ``anchor`` (ResNet-50) matches NVIDIA's time for V100."""
     memory = known["anchor_memory_bytes_per_s"]["value"] * known["memory_efficiency"]["value"]
     wanted = anchor.batch / known["anchor_images_per_s"]["value"]
     low, high = 0.0, 1.0

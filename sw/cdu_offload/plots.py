@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cdu_offload.simulation import Outcome
 
-# Okabe and Ito's colours, which colour-blind people can tell apart; methods in software are hatched.
+# Okabe and Ito's colours, which colour-blind readers can tell apart; methods in software are hatched.
 _COLOURS = {
     "none": "#000000",
     "vdnn": "#999999",
@@ -51,7 +51,7 @@ def _png(width: float, height: float, rows: int, columns: int, draw: Callable[[S
 
 
 def speedup_bars(networks: Sequence[Network], outcomes: Mapping[str, Mapping[str, Outcome]]) -> bytes:
-    """Bars per network over vDNN and over GIST, as far as they were simulated, beside the published headlines."""
+    """Plot bars per network over vDNN and over GIST, if simulated, beside the published headlines."""
     present = next(iter(outcomes.values()))
     panels = [(over, key) for over, key in (("vdnn", "offload"), ("gist", "compression")) if over in present]
 
@@ -93,7 +93,7 @@ def speedup_bars(networks: Sequence[Network], outcomes: Mapping[str, Mapping[str
 
 
 def stalls(networks: Sequence[Network], outcomes: Mapping[str, Mapping[str, Outcome]]) -> bytes:
-    """Where the time of a step goes, relative to the step without offload."""
+    """Plot the parts of a step's time, relative to the step without offload."""
     rows = -(-len(networks) // 3)
 
     def draw(axes: Sequence[Axes]) -> None:
@@ -127,7 +127,7 @@ def stalls(networks: Sequence[Network], outcomes: Mapping[str, Mapping[str, Outc
 
 
 def sensitivity(sweeps: Mapping[str, Sequence[Mapping[str, Any]]]) -> bytes:
-    """Link, number of CDUs, placement and schedule against the time of a step; the geometric mean of the networks."""
+    """Plot the time of a step over link, number of CDUs, placement and schedule; the geometric mean of the networks."""
 
     def lines(one: Axes, rows: Sequence[Mapping[str, Any]], scale: float, by_method: bool) -> None:
         names = list(dict.fromkeys(row["series"] for row in rows))

@@ -1,4 +1,4 @@
-"""How far each method compresses each kind of activation: measured by ``cdu train``, applied to full-size networks.
+"""Compression ratios of each method on each kind of activation: measured by ``cdu train``, applied to full-size networks.
 
 A row of ``results.json`` is one tensor of a small network, with the operation that made it, its codec and ratio. Rows are added
 up (bytes, not ratios) by kind and operation.
@@ -22,9 +22,9 @@ from cdu_offload.network import VALUE_BYTES, Activation
 SHIPPED = Path(__file__).with_name("ratios.json")
 #: Producers of tensors with many zeros, as in actcodec's policies.
 _SPARSE = ("relu", "pool", "dropout")
-#: Producers and forms that are no offloaded activations: losses, masks, and inputs of pools.
+#: Producers and forms that are not offloaded: losses, masks, and inputs of pools.
 _LEFT_OUT = ("softmax", "loss", "mask")
-#: What ``cdu train`` calls tensors that are kept as they are, and the network without compression.
+#: Names in ``cdu train`` of tensors that are kept as they are, and of the network without compression.
 _EXACT, _BASELINE = ("exact", "loss"), "none"
 
 
@@ -40,9 +40,9 @@ class Ratios:
         self.sums[kind, producer] = before + original, after + kept
 
     def count(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Count the rows of a training run: of results.json, or of actcodec's statistics.
+        """Count the rows of a training run, from results.json or from actcodec's statistics.
 
-        What a loss reads stays exact in every method. Exact rows count only in kinds that a method does not code at all.
+        Tensors that a loss reads stay exact in every method. Exact rows count only in kinds that a method does not code at all.
         """
         kinds = [(kind_of(row), row) for row in rows]
         coded = {kind for kind, row in kinds if row["codec"] not in _EXACT}
@@ -52,9 +52,9 @@ class Ratios:
                 self.add(kind, row["op"], original, original / row["ratio"])
 
     def ratio(self, activation: Activation) -> float:
-        """Of tensors of the same kind and producer; else of the same kind; else of all.
+        """Return the ratio of tensors of the same kind and producer; else of the same kind; else of all.
 
-        Methods that do not keep signs by themselves have no rows of that kind: for them such a tensor is sparse.
+        Methods that do not keep signs separately have no rows of that kind; such a tensor counts as sparse for them.
         """
         kind, producer = activation.kind, activation.producer
         kinds = [kind, "sparse"] if kind == "signs" else [kind]
@@ -66,12 +66,12 @@ class Ratios:
         return _quotient(self.sums.values())
 
     def to_dict(self) -> dict[str, list[float]]:
-        """For :meth:`from_dict`."""
+        """Return plain values for :meth:`from_dict`."""
         return {" ".join(key): list(sums) for key, sums in self.sums.items()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, list[float]]) -> Ratios:
-        """The inverse of :meth:`to_dict`."""
+        """Invert :meth:`to_dict`."""
         made = cls()
         for key, (original, kept) in data.items():
             kind, producer = key.split(" ")
@@ -89,7 +89,7 @@ RatioTable = dict[str, dict[str, Ratios]]
 
 
 def kind_of(row: Mapping[str, Any]) -> str | None:
-    """Kind of a tensor in results.json; None for what is not offloaded."""
+    """Return the kind of a tensor in results.json; None for tensors that are not offloaded."""
     shape = row["shape"]
     if row["op"] in _LEFT_OUT or row["codec"] in ("shape", "bits"):
         return None
@@ -102,7 +102,7 @@ def kind_of(row: Mapping[str, Any]) -> str | None:
 
 
 def measured(results: Mapping[str, Any]) -> RatioTable:
-    """The ratios in the content of a results.json of ``cdu train``; runs of several seeds are added up."""
+    """Return the ratios in a results.json of ``cdu train``; runs of several seeds are added up."""
     table: dict[str, Ratios] = {}
     for run in results["runs"]:
         if run["codec"] == _BASELINE:
@@ -112,7 +112,7 @@ def measured(results: Mapping[str, Any]) -> RatioTable:
 
 
 def read(path: Path) -> RatioTable:
-    """The ratios in a results.json; UserError when it is none."""
+    """Return the ratios in a results.json; UserError if it is none."""
     try:
         found = measured(json.loads(read_text(path)))
     except OSError as error:
@@ -125,6 +125,6 @@ def read(path: Path) -> RatioTable:
 
 
 def shipped() -> RatioTable:
-    """The ratios that come with the package."""
+    """Return the ratios that come with the package."""
     data = json.loads(SHIPPED.read_text(encoding="utf-8"))["models"]
     return {model: {codec: Ratios.from_dict(sums) for codec, sums in table.items()} for model, table in data.items()}

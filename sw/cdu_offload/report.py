@@ -1,4 +1,4 @@
-"""offload.md and offload.json."""
+"""The report of an offload study: offload.md and offload.json."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cdu_offload.offload import AT_CACHE, AT_DMA
 from cdu_offload.simulation import Outcome
 from cdu_offload.study import PUBLISHED, Study, ratio, speedups
 
-#: What JPEG-ACT is compared with, and the published headline that goes with it.
+#: Methods that JPEG-ACT is compared with, and the published headline for each.
 _OVER = {
     "vdnn": "offload",
     "cdma": "offload",
@@ -23,9 +23,9 @@ _OVER = {
     "division-software": "compression",
     "actnn-software": "compression",
 }
-#: Those with a table of their own.
+#: Methods with a table of their own.
 _TABLES = ("vdnn", "cdma", "gist")
-#: Of a sweep: what its axis is, the unit of its places, and how one is written.
+#: Axis of a sweep, unit of its positions, and their format.
 _AXES = {
     "link": ("link", 1e9, "{:g} GB/s"),
     "cdus": ("CDUs", 1, "{}"),
@@ -45,7 +45,7 @@ def content(
     ratios_source: str,
     unit_source: str,
 ) -> dict[str, Any]:
-    """offload.json: all results, and all that went in but the networks' kernels. Seconds and bytes."""
+    """Return offload.json: all results, and all inputs but the networks' kernels. Seconds and bytes."""
     unit, platform = study.machine.unit, study.machine.platform
     networks = {
         network.name: {
@@ -92,7 +92,7 @@ def content(
 
 
 def markdown(result: Mapping[str, Any]) -> str:
-    """offload.md of :func:`content`."""
+    """Return offload.md of :func:`content`."""
     parts: list[str | Table] = [
         f"`{result['command']}`",
         "A model, not a measurement: docs/user/offload.md says what it assumes.",
@@ -118,7 +118,7 @@ def markdown(result: Mapping[str, Any]) -> str:
 
 
 def _speedups(result: Mapping[str, Any], over: str) -> Table:
-    """Speed-up of every method over one of them, a column per network."""
+    """Return the speed-up of every method over one of them, a column per network."""
     names = list(result["networks"])
     head = ["method", *(result["networks"][name]["title"] for name in names), "geometric mean"]
     return Table(
@@ -127,7 +127,7 @@ def _speedups(result: Mapping[str, Any], over: str) -> Table:
 
 
 def _sweep(name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Slowdown of every series of a sweep, a column per place on its axis."""
+    """Return the slowdown of every series of a sweep, a column per position on its axis."""
     title, scale, text = _AXES[name]
     at = list(dict.fromkeys(row["at"] for row in rows))
     found = {(row["series"], row["at"]): row["slowdown"] for row in rows}
@@ -162,7 +162,7 @@ def _machine(result: Mapping[str, Any]) -> str:
 
 
 def _headlines(result: Mapping[str, Any]) -> list[str | Table]:
-    """JPEG-ACT's mean speed-ups beside what its paper says."""
+    """Return JPEG-ACT's mean speed-ups beside those of its paper."""
     rows = []
     for over, key in _OVER.items():
         found = result["speedups"].get(over, {}).get("jpeg-act")
@@ -182,7 +182,7 @@ def _headlines(result: Mapping[str, Any]) -> list[str | Table]:
 
 
 def _network(network: Mapping[str, Any]) -> list[str | Table]:
-    """Where a step of each method spends its time."""
+    """Return a table of the times of a step with each method."""
     rows = []
     for name, found in network["methods"].items():
         times = (found["seconds"], found["forward_seconds"], found["compute_seconds"], found["overhead_seconds"])

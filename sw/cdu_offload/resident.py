@@ -9,19 +9,19 @@ from cdu_offload.network import Activation, Network
 from cdu_offload.platform import Platform
 from cdu_offload.ratios import Ratios
 
-#: Times that GIST's CSR reads a tensor: to count what is kept in each row, and to gather it.
+#: Number of times that GIST's CSR reads a tensor: to count the kept values of each row, and to gather them.
 _CSR_READS = 2
 
 
 @dataclass(frozen=True)
 class NoOffload:
-    """Everything stays, uncompressed: no method is faster, if the memory is large enough."""
+    """No activation moves or is compressed: the fastest method, if the memory is large enough."""
 
     def transfer(self, activation: Activation, direction: str) -> None:
-        """Nothing moves."""
+        """Return None: nothing moves."""
 
     def overhead_seconds(self, activation: Activation, direction: str) -> float:
-        """The GPU has no work with it."""
+        """Return 0: the GPU does no work."""
         return 0.0
 
 
@@ -29,8 +29,9 @@ class NoOffload:
 class Gist:
     """GIST's encodings as passes over GPU memory at full rate: reading values and writing codes, and the reverse.
 
-    Its 1-bit masks are written by ReLU itself and read in place of the values. Launching kernels, and what sparse formats cost
-    beyond moving bytes, is not counted: real kernels are slower. ``efficiency`` is the part of the full rate that they reach.
+    ReLU writes its 1-bit masks itself and reads them in place of the values. The launch of kernels, and the cost of sparse
+    formats beyond moving bytes, are not counted: real kernels are slower. ``efficiency`` is the part of the full rate that they
+    reach.
     """
 
     platform: Platform
@@ -38,10 +39,10 @@ class Gist:
     efficiency: float = 1.0
 
     def transfer(self, activation: Activation, direction: str) -> None:
-        """Nothing moves."""
+        """Return None: nothing moves."""
 
     def overhead_seconds(self, activation: Activation, direction: str) -> float:
-        """See :class:`~cdu_offload.method.Method`."""
+        """Implement :class:`~cdu_offload.method.Method`."""
         values = activation.nbytes
         packed = values / self.ratios.ratio(activation)
         if activation.kind == "signs":
@@ -54,19 +55,19 @@ class Gist:
 
 @dataclass(frozen=True)
 class Software:
-    """Kernels whose cost is known as a whole: seconds per byte saved, half on the way out and half on the way back."""
+    """Kernels with a known total cost: seconds per byte saved, half on the way out and half on the way back."""
 
     seconds_per_byte: float
 
     @classmethod
     def of_slowdown(cls, slowdown: float, network: Network, platform: Platform) -> Software:
-        """From the part of the throughput that ``network`` is said to lose."""
+        """Return the kernels for which ``network`` loses the given part of its throughput."""
         extra = platform.step_seconds(network) * (1 / (1 - slowdown) - 1)
         return cls(extra / network.saved_bytes)
 
     def transfer(self, activation: Activation, direction: str) -> None:
-        """Nothing moves."""
+        """Return None: nothing moves."""
 
     def overhead_seconds(self, activation: Activation, direction: str) -> float:
-        """See :class:`~cdu_offload.method.Method`."""
+        """Implement :class:`~cdu_offload.method.Method`."""
         return self.seconds_per_byte * activation.nbytes / 2

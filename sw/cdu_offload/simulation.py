@@ -1,12 +1,12 @@
-"""The training step, event by event: the GPU computes, DMA engines move activations, and they wait for each other.
+"""Simulate the training step, event by event: the GPU computes, DMA engines move activations, and they wait for each other.
 
-vDNN's schedule. Forward: an activation leaves when its last reader starts (or, if nobody reads it again, when its maker has
-ended), and a layer starts when all that was sent away ``ahead`` + 1 layers before it and earlier has gone: until then its
-memory is not free. Backward: when a layer starts, what the ``ahead`` layers before it need is fetched; work waits for what it
-needs. The activations of the last layer stay, for backward begins with them. The directions of the link are independent; an
-engine moves one activation at a time, in order.
+vDNN's schedule. Forward: an activation leaves when its last reader starts (or, if no later operation reads it, when its
+producer has ended), and a layer starts when all activations sent away ``ahead`` + 1 layers before it and earlier have left:
+until then their memory is not free. Backward: when a layer starts, the activations of the ``ahead`` layers before it are
+fetched; work waits for the activations it needs. The activations of the last layer stay, because backward begins with them. The
+directions of the link are independent; an engine moves one activation at a time, in order.
 
-Work and transfers share the GPU's memory: while an activation moves, work has what the DMA engine leaves.
+Work and transfers share the GPU's memory: while an activation moves, work gets the rate that the DMA engine leaves.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Outcome:
 
     seconds: float = 0.0
     forward_seconds: float = 0.0
-    compute_seconds: float = 0.0  #: the network's own work, slowed by transfers as it may be
-    overhead_seconds: float = 0.0  #: of the GPU compressing and decompressing
+    compute_seconds: float = 0.0  #: the network's own work, including slowdown by transfers
+    overhead_seconds: float = 0.0  #: compression and decompression by the GPU
     stalls: dict[str, float] = field(default_factory=lambda: {LINK: 0.0, CDU: 0.0})  #: waiting, by the slowest stage
     bytes_moved: dict[str, int] = field(default_factory=lambda: {COMPRESS: 0, DECOMPRESS: 0})  #: over the link
     transfer_seconds: dict[str, float] = field(default_factory=lambda: {COMPRESS: 0.0, DECOMPRESS: 0.0})
@@ -39,7 +39,7 @@ class Outcome:
 
 @dataclass
 class _Job:
-    """An activation on its way."""
+    """An activation in transfer."""
 
     transfer: Transfer
     may_start: simpy.Event
@@ -47,7 +47,7 @@ class _Job:
 
 
 class _Memory:
-    """Who takes how much of the GPU's memory at the moment."""
+    """The current users of the GPU's memory, with their rates."""
 
     def __init__(self, environment: simpy.Environment, bytes_per_s: float) -> None:
         self._environment, self._bytes_per_s = environment, bytes_per_s
@@ -60,7 +60,7 @@ class _Memory:
         return self._bytes_per_s - min(self._taken, DMA_SHARE * self._bytes_per_s)
 
     def take(self, bytes_per_s: float) -> None:
-        """A transfer begins, or with a negative rate ends."""
+        """Begin a transfer, or with a negative rate end one."""
         self._taken += bytes_per_s
         happened, self.changed = self.changed, self._environment.event()
         happened.succeed()
@@ -83,7 +83,7 @@ class _Simulation:
         self.process = self.environment.process(self._gpu())
 
     def _engine(self, direction: str) -> Process:
-        """A DMA engine."""
+        """Run a DMA engine."""
         while True:
             job = yield self._queues[direction].get()
             yield job.may_start
@@ -95,7 +95,7 @@ class _Simulation:
             job.done.succeed()
 
     def _gpu(self) -> Process:
-        """The GPU's compute stream."""
+        """Run the GPU's compute stream."""
         network = self._network
         now = -1
         for work, layer in zip(network.forward, network.forward_layers, strict=True):
@@ -108,7 +108,7 @@ class _Simulation:
             yield from self._overhead((*work.releases, *work.makes), COMPRESS)
             self._send(work.makes)
         self.outcome.forward_seconds = self.environment.now
-        # In the order in which they are needed; autograd asks for some more than once.
+        # The order is that in which they are needed; autograd reads some more than once.
         order = list(dict.fromkeys(number for work in network.backward for number in work.needs))
         layer = self._last_layer + 1
         unseen = set(range(len(network.activations)))
@@ -129,7 +129,7 @@ class _Simulation:
                 self._queue(number, COMPRESS, self._out, self.environment.event().succeed())
 
     def _fetch(self, numbers: Iterable[int]) -> None:
-        """Ask for what was sent away and has not been asked for; it can come when it has arrived there."""
+        """Request activations that were sent away and not yet requested; each can return once it has arrived there."""
         for number in numbers:
             if number in self._out and number not in self._back:
                 self._queue(number, DECOMPRESS, self._back, self._out[number].done)
@@ -141,7 +141,7 @@ class _Simulation:
             self._queues[direction].put(jobs[number])
 
     def _wait(self, jobs: Iterable[_Job]) -> Process:
-        """Until all of some transfers are over. The time counts for the slowest stage of each."""
+        """Wait until some transfers are over. The time counts for the slowest stage of each."""
         for job in jobs:
             since = self.environment.now
             if not job.done.processed:
@@ -169,9 +169,9 @@ class _Simulation:
 
 
 def simulate(network: Network, platform: Platform, method: Method, ahead: int = 1) -> Outcome:
-    """One training step.
+    """Simulate one training step.
 
-    ``ahead`` is the number of layers, 1 or more, by which memory lets the computation run ahead of what leaves, and by which
+    ``ahead`` is the number of layers, 1 or more, by which computation may run ahead of activations that leave, and by which
     fetching runs ahead of the computation; vDNN: 1.
     """
     simulation = _Simulation(network, platform, method, ahead)

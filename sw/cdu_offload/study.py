@@ -1,4 +1,4 @@
-"""What ``cdu offload`` computes: every method on every network, and how the answer depends on link, CDUs and schedule."""
+"""The study of ``cdu offload``: every method on every network, and the dependence on link, CDUs and schedule."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cdu_offload.ratios import RatioTable
 from cdu_offload.resident import Gist
 from cdu_offload.simulation import Outcome, simulate
 
-#: What JPEG-ACT reports: over prior offload accelerators, and over prior activation compression.
+#: Speedups that JPEG-ACT reports: over prior offload accelerators, and over prior activation compression.
 PUBLISHED = {"offload": 2.4, "compression": 1.6}
-#: Rates of links, bytes per second. PCIe 4.0 and 5.0 with x16 at the part of their nominal rate that JPEG-ACT takes for 3.0.
+#: Rates of links, bytes per second. PCIe 4.0 and 5.0 with x16 have the part of their nominal rate that JPEG-ACT takes for 3.0.
 LINKS = {"PCIe 3.0": 12.8e9, "PCIe 4.0": 25.6e9, "PCIe 5.0": 51.2e9}
 LINK_RATES = (6e9, 9e9, *LINKS.values(), 64e9)
 CDU_COUNTS = (1, 2, 4, 6, 8, 12, 16)
 AHEAD = (1, 2, 4, 8)
-#: Methods whose dependence on the link is shown.
+#: Methods in the sweep of the link's rate.
 _ON_LINK = ("vdnn", "cdma", "sfpr", "jpeg-act", "jpeg-gmc", "division")
-#: Times that a bisection halves its interval.
+#: Number of times that a bisection halves its interval.
 _HALVINGS = 40
 
 
@@ -39,13 +39,13 @@ class Study:
     crossbar_hz: float
 
     def outcome(self, name: str, network: Network, machine: Machine | None = None, ahead: int = 1) -> Outcome:
-        """One training step."""
+        """Simulate one training step."""
         machine = machine or self.machine
         method = build(name, machine, network, self.ratios.get(network.family, {}))
         return simulate(network, machine.platform, method, ahead)
 
     def comparison(self, on_done: Callable[[], None]) -> dict[str, dict[str, Outcome]]:
-        """Network -> method -> outcome. ``on_done`` is called after each."""
+        """Return network -> method -> outcome. ``on_done`` is called after each."""
         found: dict[str, dict[str, Outcome]] = {}
         for network in self.networks:
             found[network.name] = {}
@@ -55,14 +55,14 @@ class Study:
         return found
 
     def slowdown(self, name: str, machine: Machine, ahead: int = 1) -> float:
-        """Time of a step relative to that without offload, geometric mean over the networks."""
+        """Return the time of a step relative to that without offload, geometric mean over the networks."""
         return geometric_mean(
             self.outcome(name, network, machine, ahead).seconds / machine.platform.step_seconds(network)
             for network in self.networks
         )
 
     def points(self) -> list[dict[str, Any]]:
-        """What the sweeps look at; each has the name of its sweep, the place on its axis, the method, and how to get there."""
+        """Return the points of the sweeps, each with the name of its sweep, its position on the axis, method, and machine."""
         machine = self.machine
         known = [name for name in _ON_LINK if name in self.methods]
         coded = [name for name in known if name in THROUGH_CDUS]
@@ -91,7 +91,7 @@ class Study:
         return rows
 
     def sweeps(self, on_done: Callable[[], None]) -> dict[str, list[dict[str, Any]]]:
-        """Sweep -> rows of ``at``, ``series`` and ``slowdown``."""
+        """Return sweep -> rows of ``at``, ``series`` and ``slowdown``."""
         found: dict[str, list[dict[str, Any]]] = {"link": [], "ahead": [], "cdus": [], "placement": []}
         for point in self.points():
             slowdown = self.slowdown(point["method"], point["machine"], point["ahead"])
@@ -102,9 +102,9 @@ class Study:
         return found
 
     def gist_efficiency(self, outcomes: dict[str, dict[str, Outcome]], speedup: float) -> float | None:
-        """Part of the memory's rate that GIST's kernels would reach if JPEG-ACT were ``speedup`` times as fast as GIST.
+        """Return the part of the memory's rate at which GIST's kernels would make JPEG-ACT ``speedup`` times as fast as GIST.
 
-        None when JPEG-ACT is that much faster already, or one of both was not simulated.
+        None if JPEG-ACT is that much faster already, or if one of both was not simulated.
         """
         if not {"gist", "jpeg-act"} <= set(self.methods):
             return None
@@ -139,7 +139,7 @@ def _point(sweep: str, at: Any, method: str, machine: Machine, *, series: str | 
 
 
 def speedups(outcomes: dict[str, dict[str, Outcome]], over: str) -> dict[str, dict[str, float]]:
-    """Method -> network -> how many times as fast as ``over``, with the geometric mean under ``mean``."""
+    """Return method -> network -> speedup over ``over``, with the geometric mean under ``mean``."""
     found: dict[str, dict[str, float]] = {}
     for name in dict.fromkeys(name for table in outcomes.values() for name in table):
         row = {network: table[over].seconds / table[name].seconds for network, table in outcomes.items()}
@@ -148,11 +148,11 @@ def speedups(outcomes: dict[str, dict[str, Outcome]], over: str) -> dict[str, di
 
 
 def ratio(network: Network, outcome: Outcome) -> float | None:
-    """Bytes of the activations that go to the host / bytes that cross the link; None when none do."""
+    """Return bytes of the activations that go to the host / bytes that cross the link; None if none do."""
     moved = outcome.bytes_moved[COMPRESS]
     return network.offloaded_bytes / moved if moved else None
 
 
 def total(study: Study) -> int:
-    """Number of times that ``on_done`` will be called, for a progress bar."""
+    """Return the number of times that ``on_done`` will be called, for a progress bar."""
     return len(study.networks) * len(study.methods) + len(study.points())

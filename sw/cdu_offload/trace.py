@@ -1,9 +1,9 @@
-"""A network's description from one real training step: on torch's meta device, which has shapes and no values.
+"""Describe a network by one real training step on torch's meta device, which has shapes and no values.
 
 Every ATen operation of the forward and the backward pass is seen with its floating-point operations (torch's own formulas,
-``torch.utils.flop_counter``) and the bytes of its arguments and results; saved-tensor hooks tell which operation leaves which
-activation and which one asks for it back. What an activation is, and what happens to it, is decided by the same code as in
-training: :func:`actcodec.policies.policy.jpeg_act_policy`.
+``torch.utils.flop_counter``) and the bytes of its arguments and results; saved-tensor hooks tell which operation saves an
+activation and which one reads it. The same code as in training decides which tensors are activations and how they are kept:
+:func:`actcodec.policies.policy.jpeg_act_policy`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from torch.utils.flop_counter import flop_registry
 
 from cdu_offload.network import NORM_INPUT, NORM_RESULT, VALUE_BYTES, Activation, Network, Work
 
-#: Kind of an activation by the codec that JPEG-ACT's table gives it.
+#: Kind of an activation by its codec in JPEG-ACT's table.
 _KIND_OF_CODEC = {"jpeg-act": "dense", "brc": "signs", "sfpr+zvc": "sparse", "sfpr": "unfit"}
 #: SGD with momentum reads weight, gradient and momentum, and writes weight and momentum.
 _OPTIMIZER_PASSES = 5
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes every kernel; what the hooks report is bound to the kernel that is about to run, or has just run."""
+    """Record every kernel; reports of the hooks belong to the kernel that is about to run, or has just run."""
 
     def __init__(self, tracker: OperationTracker) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -40,7 +40,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._results: set[int] = set()
 
     def made_by_current(self, storage: int) -> bool:
-        """Whether a kernel of the torch function in progress has this storage as a result."""
+        """Return whether a kernel of the torch function in progress has this storage as a result."""
         return self._function is self._tracker.current and storage in self._results
 
     def __torch_dispatch__(
@@ -64,20 +64,20 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class _Saves:
-    """The saved-tensor hooks: which activations there are, and which forward kernel uses each of them last."""
+    """The saved-tensor hooks: find the activations, and the last forward kernel that uses each."""
 
     def __init__(self, model: nn.Module, tracker: OperationTracker, recorder: _Recorder) -> None:
         self._tracker, self._recorder = tracker, recorder
         self._fixed = {_storage(tensor) for tensor in (*model.parameters(), *model.buffers())}
         self._policy = jpeg_act_policy()
         self._number: dict[int, int] = {}
-        #: Held so that no other tensor gets the storage of one that is noted.
+        #: Kept alive so that no other tensor gets the storage of a recorded one.
         self._held: list[Tensor] = []
         self.activations: list[Activation] = []
-        self.last: dict[int, tuple[int, bool]] = {}  #: number -> (forward kernel, whether that kernel makes it)
+        self.last: dict[int, tuple[int, bool]] = {}  #: number -> (forward kernel, True if that kernel produces it)
 
     def pack(self, x: Tensor) -> tuple[Tensor, int | None]:
-        """The tensor itself, and its number when it is an activation of which this consumer needs the values."""
+        """Return the tensor, with its number if it is an activation whose values this consumer needs."""
         operation = self._tracker.current
         assert operation is not None
         kind = self._kind(x, operation.name)
@@ -90,11 +90,11 @@ class _Saves:
             self.activations.append(Activation(producer(x), kind, tuple(x.shape)))
         number = self._number[key]
         if x.grad_fn is not None:
-            # What made it is not known while that saves its own result.
+            # The producer is not known while it saves its own result.
             self._held[number] = x
         found = self.activations[number]
         if found.kind == "signs" and kind != "signs":
-            # One copy serves all: who needs values needs more than signs.
+            # One copy serves all consumers; values replace signs.
             self.activations[number] = replace(found, kind=kind)
         done = len(self._recorder.works)
         makes = self._recorder.made_by_current(key)
@@ -102,13 +102,13 @@ class _Saves:
         return x, number
 
     def unpack(self, saved: tuple[Tensor, int | None]) -> Tensor:
-        """The tensor; the next kernel is the one that needs it."""
+        """Return the tensor; the next kernel is the one that needs it."""
         if saved[1] is not None:
             self._recorder.unpacked.append(saved[1])
         return saved[0]
 
     def paired(self) -> tuple[Activation, ...]:
-        """The activations, those of a batch normalisation marked whose input is kept and its result behind a ReLU too."""
+        """Return the activations, with marks on batch normalisations whose input and result (after a ReLU) are both kept."""
         found, makers = (
             list(self.activations),
             {x.grad_fn: number for number, x in enumerate(self._held) if x.grad_fn is not None},
@@ -122,7 +122,7 @@ class _Saves:
         return tuple(found)
 
     def _kind(self, x: Tensor, consumer: str) -> str | None:
-        """One of KINDS; None for parameters, statistics, masks, losses, and for inputs of pools (only their shape is used)."""
+        """Return one of KINDS; None for parameters, statistics, masks, losses, and inputs of pools (only shapes matter)."""
         fixed = is_parameter(x) or _storage(x) in self._fixed or is_parameter(leaf_of(x))
         mask = consumer == "dropout" and not x.requires_grad
         if fixed or mask or x.ndim < 2 or not x.is_floating_point() or consumer == "pool":
@@ -136,7 +136,7 @@ def trace(
 ) -> Network:
     """Describe a training step of a model on inputs of ``shape`` (N, C, H, W), float32.
 
-    The loss is cross-entropy over ``classes``, or the mean square error to an image of the input's shape when that is None.
+    The loss is cross-entropy over ``classes``, or, for None, the mean square error to an image of the input's shape.
     """
     with torch.device("meta"):
         model = build()
@@ -169,6 +169,6 @@ def _storage(x: Tensor) -> int:
 
 
 def _distinct_bytes(tensors: Iterable[Tensor]) -> int:
-    """Bytes of some tensors; what several of them share, and what expansion repeats, counts once."""
+    """Return the bytes of some tensors; shared memory, and values repeated by expansion, count once."""
     sizes = {_storage(x): min(x.untyped_storage().nbytes(), x.numel() * x.element_size()) for x in tensors}
     return sum(sizes.values())

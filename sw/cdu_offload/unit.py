@@ -1,4 +1,4 @@
-"""The CDUs as measured: values per cycle from simulating the RTL, clock from synthesising it."""
+"""Measured properties of CDUs: values per cycle from simulating the RTL, clock from synthesising it."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class CduArray:
     Parameters
     ----------
     cdus
-        How many.
+        Number of CDUs.
     clock_hz
-        Of the CDUs.
+        Clock of the CDUs.
     values_per_cycle
-        Of the whole array, by direction.
+        Values per cycle of the whole array, by direction.
     mode_rates
         The same by direction and mode, where known.
     start_cycles
-        Cycles of a job beyond those that its values take, by direction; 0 where not known.
+        Cycles of a job beyond those of its values, by direction; 0 where not known.
     both_ways
-        Whether it compresses and decompresses at the same time (``duplex = full``).
+        True if it compresses and decompresses at the same time (``duplex = full``).
     """
 
     cdus: int
@@ -47,17 +47,17 @@ class CduArray:
     both_ways: bool = True
 
     def bytes_per_s(self, direction: str, mode: Mode | None) -> float:
-        """Uncompressed bytes per second in a mode; without a figure for it (or for None) that of the array."""
+        """Return uncompressed bytes per second in a mode; without a figure for it (or for None) those of the array."""
         own = None if mode is None else self.mode_rates.get((direction, mode.label))
         values = self.values_per_cycle[direction] if own is None else own
         return VALUE_BYTES * values * self.clock_hz
 
     def start_seconds(self, direction: str) -> float:
-        """Time until the first result, once per tensor."""
+        """Return the seconds until the first result, once per tensor."""
         return self.start_cycles[direction] / self.clock_hz
 
     def resized(self, cdus: int) -> CduArray:
-        """Another number of the same CDUs: rates in proportion, as those of 1, 4, 8 are (docs/evidence/configurations.md)."""
+        """Return another number of the same CDUs: rates in proportion, as for 1, 4 and 8 (docs/evidence/configurations.md)."""
         factor = cdus / self.cdus
         rates = {direction: rate * factor for direction, rate in self.values_per_cycle.items()}
         return replace(
@@ -69,23 +69,23 @@ class CduArray:
 
 
 def of_figures(cdus: int, duplex: str, figures: Mapping[str, Any]) -> CduArray:
-    """From an entry of configurations.json (benchmarks/configurations.py)."""
+    """Return the array of an entry of configurations.json (benchmarks/configurations.py)."""
     clock = 1e9 / figures["critical_path_ns"][duplex]
     return CduArray(cdus, clock, figures["values_per_cycle"], {}, {COMPRESS: 0.0, DECOMPRESS: 0.0})
 
 
 def unmeasured(cdus: int) -> CduArray:
-    """To be completed by :func:`with_rates` and :func:`with_clock`."""
+    """Return an array to be completed by :func:`with_rates` and :func:`with_clock`."""
     nothing = {COMPRESS: 0.0, DECOMPRESS: 0.0}
     return CduArray(cdus, 0.0, nothing, {}, nothing)
 
 
 def with_rates(unit: CduArray, report: Path) -> CduArray:
-    """With the rates in a report.json of ``cdu verify --block array``, or of benchmarks/dma_training.py.
+    """Return the array with the rates in a report.json of ``cdu verify --block array``, or of benchmarks/dma_training.py.
 
-    They are the lowest of each mode, whatever the content.
+    The rates are the lowest of each mode, whatever the content.
 
-    UserError when the report has no rates of an array of ``unit.cdus`` CDUs.
+    UserError if the report has no rates of an array of ``unit.cdus`` CDUs.
     """
     rows = [
         row
@@ -112,13 +112,13 @@ def with_rates(unit: CduArray, report: Path) -> CduArray:
 
 
 def _cdus(group: str, usual: int) -> int:
-    """CDUs of a group of tests by its label (``array[cdus=3,...]``, or the same behind a DMA engine)."""
+    """Return the CDUs of a group of tests by its label (``array[cdus=3,...]``, or the same behind a DMA engine)."""
     found = re.search(r"[\[,]cdus=(\d+)", group)
     return int(found[1]) if found else usual if group.startswith(("array", "dma_array")) else 0
 
 
 def with_clock(unit: CduArray, report: Path) -> CduArray:
-    """At the clock in a report.json of ``cdu synth --block array``; UserError when there is none."""
+    """Return the array at the clock in a report.json of ``cdu synth --block array``; UserError if there is none."""
     figures = _json(report, "--synth").get("blocks", {}).get("array")
     if figures is None:
         raise UserError(f"--synth {report} has no block array: run cdu synth --block array")
@@ -140,18 +140,18 @@ def _json(path: Path, option: str) -> dict[str, Any]:
 def described(
     config: CduConfig, figures: Mapping[str, Any] | None, verify: Path | None, synth: Path | None, name: str
 ) -> tuple[CduArray, str]:
-    """The CDUs of a configuration, and a phrase on where their figures are from.
+    """Return the CDUs of a configuration, and a phrase with the source of their figures.
 
     Parameters
     ----------
     config
         The configuration.
     figures
-        Its entry of configurations.json; None when nobody measured it.
+        Its entry of configurations.json; None if it was not measured.
     verify, synth
-        Reports as of :func:`with_rates` and :func:`with_clock`, which go before ``figures``.
+        Reports as for :func:`with_rates` and :func:`with_clock`, which override ``figures``.
     name
-        What was given as the configuration.
+        The configuration as given by the user.
 
     Raises UserError for figures that are missing and for reports of other units.
     """

@@ -1,4 +1,4 @@
-"""What hardware and software must agree on, defined once: configurations, number formats, constants, tables, bitstream.
+"""Definitions shared by hardware and software: configurations, number formats, constants, tables, bitstream.
 
 Standard library only, so that every other package (RTL generator, golden model, test benches, cost reports) can import it.
 """

@@ -17,12 +17,12 @@ from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 BASE_BITS = 16
 #: Bits per code.
 CODE_BITS = (1, 2, 4, 8)
-#: Values that share a range in mode actnn: what the alignment buffer holds (ActNN's group size).
+#: Values that share a range in mode actnn: the capacity of the alignment buffer (ActNN's group size).
 GROUP_VALUES = 256
 #: Bits of a seed, and the greatest one.
 SEED_BITS = 32
 MAX_SEED = (1 << SEED_BITS) - 1
-#: Significant bits of a step that is found on the fly: the mantissa m of D = m * 2**e.
+#: Significant bits of a step that is computed per block: the mantissa m of D = m * 2**e.
 MANTISSA_BITS = 8
 #: Greatest exponent e of such a step.
 MAX_EXPONENT = 9
@@ -38,13 +38,13 @@ RECIPROCAL_EXPONENT_LIMIT = 111
 
 
 def scale_exponents(*, multiplier: bool, affine: bool) -> tuple[int, int]:
-    """Binary logarithms of the least and the greatest scale that a job may have: a multiplier k, or a reciprocal r."""
+    """Return the binary logarithms of the least and greatest scale of a job: a multiplier k, or a reciprocal r."""
     inner = RECIPROCAL_EXPONENT_LIMIT if affine else SCALE_EXPONENT_LIMIT
     return (-inner, SCALE_EXPONENT_LIMIT) if multiplier else (-SCALE_EXPONENT_LIMIT, inner)
 
 
 class RangeKind(Enum):
-    """Whose range a step of mode division covers: the channel's, which is in its scale, or the block's, in its header."""
+    """The range that a step of mode division covers: the channel's, given by its scale, or the block's, given by its header."""
 
     CHANNEL = "channel"
     BLOCK = "block"
@@ -52,24 +52,24 @@ class RangeKind(Enum):
 
 @dataclass(frozen=True)
 class AffineSettings:
-    """How a job quantises. Every instance is valid: UserError otherwise.
+    """Settings of the affine quantiser for one job. Every instance is valid: UserError otherwise.
 
     Parameters
     ----------
     bits
         Bits per code: 1, 2, 4 or 8.
     step_log2
-        Where the step is the same for all blocks (division with the channel's range, blpa, autoquant): its binary logarithm,
+        Binary logarithm of a step that is the same for all blocks (division with the channel's range, blpa, autoquant),
         0 to ``16 - bits``, in units of SFPR's result; at least 1 in division with the channel's range.
     stochastic
-        Random rounding; else to nearest. blpa always rounds down.
+        True for stochastic rounding, False for rounding to nearest. blpa always rounds down.
     block_range
-        Mode division: the range is the block's.
+        Mode division: True for the block's range.
     seed
-        Of the random numbers, 0 to 2**32 - 1. A decoder does not need it.
+        Seed of the random numbers, 0 to 2**32 - 1. A decoder does not need it.
     statistics
-        Mode division, compression only: a first pass that delivers mean, least and greatest integer of every block, and no
-        codes.
+        Mode division, compression only: True for a first pass that delivers mean, least and greatest integer of every block,
+        and no codes.
     """
 
     bits: int = 2
@@ -102,5 +102,5 @@ class AffineSettings:
 
 
 def reciprocal(mantissa: int) -> int:
-    """17-bit reciprocal of a normalised mantissa (128..255)."""
+    """Return the 17-bit reciprocal of a normalised mantissa (128..255)."""
     return ((1 << RECIPROCAL_SHIFT) + mantissa // 2) // mantissa

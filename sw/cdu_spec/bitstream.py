@@ -1,11 +1,11 @@
 """The compressed form of one tensor, byte for byte: modes, matrix view, header, sections.
 
-``docs/reference/bitstream.md`` is the prose form of this file. A stream is
+``docs/reference/bitstream.md`` describes the same format in prose. A stream is
 
     header | shape | shift table | reciprocals | offsets | payload | CRC-32
 
-all little endian, no gaps. Only the payload crosses the data ports of the hardware; the rest is what a driver writes to
-its registers.
+all little endian, without gaps. Only the payload crosses the data ports of the hardware; a driver writes the other sections to
+the registers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BitstreamError(UserError, ValueError):
 
 
 class Mode(IntEnum):
-    """What the payload holds; the numbers are those of the header and of the hardware's job descriptor."""
+    """The kind of payload; the numbers are those of the header and of the hardware's job descriptor."""
 
     SFPR = 1
     SFPR_ZVC = 2
@@ -52,7 +52,7 @@ class Mode(IntEnum):
 
     @classmethod
     def from_label(cls, label: str) -> Mode:
-        """The mode of a label; ValueError names the allowed ones."""
+        """Return the mode of a label; ValueError names the allowed ones."""
         for mode, name in _MODE_LABELS.items():
             if name == label:
                 return mode
@@ -60,47 +60,47 @@ class Mode(IntEnum):
 
     @property
     def has_zvc(self) -> bool:
-        """Whether the payload is a sequence of ZVC blocks (8 mask bytes, then what is not zero)."""
+        """Return whether the payload is a sequence of ZVC blocks (8 mask bytes, then the nonzero bytes)."""
         return self in (Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.AUTOQUANTZ)
 
     @property
     def has_scales(self) -> bool:
-        """Whether values were scaled, so that the stream carries reciprocals."""
+        """Return whether values are scaled, so that the stream carries reciprocals."""
         return self not in (Mode.BRC, Mode.BYPASS, Mode.MX)
 
     @property
     def is_flat(self) -> bool:
-        """Whether a tensor of any shape is one sequence of values, without channels."""
+        """Return whether a tensor of any shape is one sequence of values, without channels."""
         return self is Mode.ACTNN or not self.has_scales
 
     @property
     def in_tiles(self) -> bool:
-        """Whether values travel in 8x8 blocks of the matrix rather than in rows."""
+        """Return whether values travel in 8x8 blocks of the matrix rather than in rows."""
         return self in (Mode.JPEG_ACT, Mode.DIVISION, Mode.ACTNN)
 
     @property
     def has_dct(self) -> bool:
-        """Whether blocks are transformed, so that the stream carries a shift table."""
+        """Return whether blocks are transformed, so that the stream carries a shift table."""
         return self is Mode.JPEG_ACT
 
     @property
     def is_affine(self) -> bool:
-        """Whether values pass the affine quantiser (:mod:`cdu_spec.affine`) on their way to 1, 2, 4 or 8 bits."""
+        """Return whether values pass the affine quantiser (:mod:`cdu_spec.affine`) on their way to 1, 2, 4 or 8 bits."""
         return Mode.DIVISION <= self <= Mode.AUTOQUANTZ
 
     @property
     def has_offsets(self) -> bool:
-        """Whether every scale comes with an offset (BLPA)."""
+        """Return whether every scale comes with an offset (BLPA)."""
         return self is Mode.BLPA
 
     @property
     def has_ranges(self) -> bool:
-        """Whether blocks, or some of them, begin with a range."""
+        """Return whether all or some blocks begin with a range."""
         return self in (Mode.DIVISION, Mode.ACTNN)
 
     @property
     def whole_beats(self) -> int:
-        """Rows of 8 values of which every job has a whole number: those of a block in modes that have no others."""
+        """Rows of 8 values into which every job divides: those of a block in modes that consist of blocks, else 1."""
         return MX_VALUES // LANES if self is Mode.MX else BLOCK_SIDE if self.has_zvc or self.in_tiles else 1
 
     @property
@@ -114,7 +114,7 @@ class Mode(IntEnum):
 
     @property
     def draws(self) -> bool:
-        """Whether codes may be rounded at random."""
+        """Return whether codes may be rounded stochastically."""
         return self.is_affine and not self.has_offsets
 
 
@@ -131,22 +131,22 @@ _MODE_LABELS = {
     Mode.AUTOQUANTZ: "autoquantz",
     Mode.MX: "mx",
 }
-#: The modes of JPEG-ACT, and bypass: what a unit has unless its configuration says otherwise.
+#: The modes of JPEG-ACT, and bypass: the default modes of a unit.
 JPEG_ACT_MODES = (Mode.SFPR, Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.BRC, Mode.BYPASS)
 AFFINE_MODES = tuple(mode for mode in Mode if mode.is_affine)
 RANGED_MODES = tuple(mode for mode in Mode if mode.has_ranges)
-#: The codec whose stream is none of the modes: software reads and writes it, no unit does.
+#: The codec whose stream belongs to no mode: only software reads and writes it.
 JPEG_BASE = "jpeg-base"
-#: The codec whose stream is mode jpeg-act with the other coder.
+#: The codec whose stream is that of mode jpeg-act with coder GMC.
 JPEG_GMC = "jpeg-gmc"
-#: Codecs whose stream is one of the modes as it is; mode mx has one for each format.
+#: Codecs whose stream is that of a mode; mode mx has one codec for each format.
 MODE_CODECS = (*(mode.label for mode in Mode if mode is not Mode.MX), *MX_FORMATS)
 #: Codecs that have a stream.
 STREAM_NAMES = (*MODE_CODECS, JPEG_GMC, JPEG_BASE)
 
 
 class Coder(IntEnum):
-    """What codes the quantised coefficients of mode jpeg-act; the numbers are those of the header."""
+    """Coder of the quantised coefficients in mode jpeg-act; the numbers are those of the header."""
 
     ZVC = 0
     GMC = 1
@@ -158,7 +158,7 @@ class Coder(IntEnum):
 
     @property
     def block_bounds(self) -> tuple[int, int]:
-        """Least and greatest number of bytes of a block that a decoder takes."""
+        """Least and greatest number of bytes of a block that a decoder accepts."""
         return (gmc.MIN_BLOCK_BYTES, gmc.MAX_BLOCK_BYTES) if self is Coder.GMC else (MASK_BYTES, MAX_BLOCK_BYTES)
 
 
@@ -176,7 +176,7 @@ class Dtype(IntEnum):
 
     @classmethod
     def from_label(cls, label: str) -> Dtype:
-        """The format of a label; ValueError names the allowed ones."""
+        """Return the format of a label; ValueError names the allowed ones."""
         try:
             return cls[label.upper()]
         except KeyError:
@@ -194,16 +194,16 @@ class Dtype(IntEnum):
 
     @property
     def fraction_bits(self) -> int:
-        """Bits of the fraction field (the hidden bit is not among them)."""
+        """Bits of the fraction field, without the hidden bit."""
         return self.bits - 1 - self.exponent_bits
 
 
 @dataclass(frozen=True)
 class MatrixView:
-    """A tensor seen as the matrix that passes through the unit, rows first.
+    """A tensor viewed as the matrix that passes through the unit, rows first.
 
-    ``jpeg-act`` and ``division`` see (N, C, H, W) as (N*C*H, W) (JPEG-ACT, "alignment buffer"); ``actnn`` sees any tensor as
-    rows of 32 consecutive values, so that a tile holds a group of 256; the other modes, which need no neighbours, see
+    ``jpeg-act`` and ``division`` view (N, C, H, W) as (N*C*H, W) (JPEG-ACT, "alignment buffer"); ``actnn`` views any tensor as
+    rows of 32 consecutive values, so that a tile holds a group of 256; the other modes, which need no neighbours, use
     (N*C, H*W), so that small maps are not padded. Rows are padded at the right to whole beats of 8 values, the matrix at the
     bottom to whole strips of 8 rows (modes in tiles) or the sequence at its end to whole blocks of 8 beats (modes with
     masks) or 4 (mx). A scale belongs to ``channel_rows`` consecutive rows.
@@ -211,11 +211,11 @@ class MatrixView:
     Parameters
     ----------
     rows, columns
-        Size of the matrix without padding (actnn: with what fills the last row).
+        Size of the matrix without padding (actnn: including the values that fill the last row).
     channels
         Distinct scales; the scale of row r is number ``(r // channel_rows) % channels``.
     channel_rows
-        Rows in a row per scale.
+        Consecutive rows per scale.
     mode
         The mode whose padding rules apply.
     """
@@ -228,10 +228,11 @@ class MatrixView:
 
     @classmethod
     def of(cls, shape: Sequence[int], mode: Mode) -> MatrixView:
-        """The view of a tensor of ``shape`` (rank >= 1, no zero extent) in ``mode``.
+        """Return the view of a tensor of ``shape`` (rank >= 1, no zero extent) in ``mode``.
 
-        Axis 1 is the channel axis of tensors of rank 3 and more. Without one (rank 1 and 2), with maps of fewer than 8
-        values, and in ``brc``, ``bypass`` and ``mx`` (no scales of channels), the tensor is one row with one scale.
+        Axis 1 is the channel axis of tensors of rank 3 and more. The tensor is one row with one scale if it has no channel
+        axis (rank 1 and 2), if its maps have fewer than 8 values, and in ``brc``, ``bypass`` and ``mx`` (no scales of
+        channels).
         """
         if mode is Mode.ACTNN:
             rows = -(-prod(shape) // TILE_COLUMNS)
@@ -270,13 +271,13 @@ class MatrixView:
 
     @property
     def scale_groups(self) -> int:
-        """Scales that the job consumes in order, groups that begin in the padding included."""
+        """Scales that the job consumes in order, including those of groups that begin in the padding."""
         return -(-self.beats // (self.row_beats * self.channel_rows))
 
     def payload_bounds(
         self, dtype: Dtype, settings: AffineSettings | None = None, coder: Coder = Coder.ZVC, mx: MxSettings | None = None
     ) -> tuple[int, int]:
-        """Least and greatest number of payload bytes that this view of values of a number format can have.
+        """Return the least and greatest number of payload bytes for this view with values of a number format.
 
         ``settings`` go with the affine modes, ``coder`` with jpeg-act, ``mx`` with that mode.
         """
@@ -301,9 +302,9 @@ class MatrixView:
 
 
 def head_bytes(mode: Mode, settings: AffineSettings) -> int:
-    """Bytes in front of the codes of a block of an affine mode that begins with its range: low or mean, and the found step.
+    """Return the bytes before the codes of a block of an affine mode that begins with its range: low or mean, and the step.
 
-    In mode actnn one block in four begins so. The statistics of a first pass are all that there is of a block.
+    In mode actnn one block in four begins in this way. In a first pass a block consists of its statistics alone.
     """
     if not mode.in_tiles:
         return 0
@@ -313,7 +314,7 @@ def head_bytes(mode: Mode, settings: AffineSettings) -> int:
 
 
 def check_settings(mode: Mode, settings: AffineSettings | None) -> None:
-    """Raise UserError for settings that do not go with a mode."""
+    """Raise UserError for settings that do not fit a mode."""
     if (settings is not None) != mode.is_affine:
         raise UserError(f"mode {mode.label} takes {'' if mode.is_affine else 'no '}settings of the affine quantiser")
     if settings is None:
@@ -330,18 +331,18 @@ def check_settings(mode: Mode, settings: AffineSettings | None) -> None:
 
 
 def check_mx(mode: Mode, mx: MxSettings | None) -> None:
-    """Raise UserError for settings of mode mx with another mode, and for none with it."""
+    """Raise UserError for settings of mode mx with another mode, and for mode mx without settings."""
     if (mx is not None) != (mode is Mode.MX):
         raise UserError(f"mode {mode.label} takes {'a' if mode is Mode.MX else 'no'} format of MX")
 
 
 MAGIC = b"CDU\x1a"
-#: Of a stream of jpeg-act with another coder than ZVC or with a reconstruction point; all others are of the first version.
+#: Version of a stream of jpeg-act with another coder than ZVC or with a reconstruction point, and version of all others.
 VERSION, FIRST_VERSION = 2, 1
 MAX_RANK = 8
 #: Bytes of a ZVC mask.
 MASK_BYTES = BLOCK_VALUES // 8
-#: Bytes of a ZVC block without a zero, the longest block there is.
+#: Bytes of a ZVC block without a zero, the longest block.
 MAX_BLOCK_BYTES = MASK_BYTES + BLOCK_VALUES
 #: Bytes of the shift table: 64 entries of 3 bits, entry i at bits 3*i .. 3*i+2.
 SHIFT_TABLE_BYTES = BLOCK_VALUES * SHIFT_BITS // 8
@@ -349,19 +350,19 @@ SHIFT_TABLE_BYTES = BLOCK_VALUES * SHIFT_BITS // 8
 RECIPROCAL_BYTES = 4
 #: Bytes of one offset (int16).
 OFFSET_BYTES = BASE_BITS // 8
-#: Bytes of the least value or mean in front of a block (int16), and of its step (mantissa, exponent).
+#: Bytes of the least value or mean before a block (int16), and of its step (mantissa, exponent).
 LOW_BYTES, STEP_BYTES = BASE_BITS // 8, 2
 RANGE_BYTES = LOW_BYTES + STEP_BYTES
 #: Bytes of the statistics of a block: mean, least and greatest value (int16 each).
 STATISTICS_BYTES = 3 * LOW_BYTES
 CRC_BYTES = 4
-#: Row-major index ``8 * v + u`` of the coefficient that stands at each place of a jpeg-act block. The transform takes rows
+#: Row-major index ``8 * v + u`` of the coefficient at each position of a jpeg-act block. The transform takes rows
 #: first and columns second, so its results leave it column by column, and blocks are stored that way; the shift table too.
 COEFFICIENT_ORDER = tuple(BLOCK_SIDE * (place % BLOCK_SIDE) + place // BLOCK_SIDE for place in range(BLOCK_VALUES))
 #: magic, version, mode, dtype, rank, const_bits, pass1_bits, bits (or coder, format), step (or reconstruction point), payload
 #: bytes.
 _HEADER = struct.Struct("<4s8BQ")
-#: The step's byte: ``step_log2`` in the low bits, and whether the range is the block's.
+#: The step's byte: ``step_log2`` in the low bits, and a flag for ranges of blocks.
 _STEP_LOG2, _BLOCK_RANGE = 0x0F, 0x80
 HEADER_BYTES = _HEADER.size
 _EXTENT = struct.Struct("<I")
@@ -377,18 +378,18 @@ class Header:
     payload_bytes: int
     const_bits: int = 0  #: DCT precision, zero in modes without a DCT
     pass1_bits: int = 0
-    bits: int = 0  #: bits per code, zero but in affine modes
-    step_log2: int = 0  #: see :class:`~cdu_spec.affine.AffineSettings`
+    bits: int = 0  #: bits per code, zero in modes that are not affine
+    step_log2: int = 0  #: as in :class:`~cdu_spec.affine.AffineSettings`
     block_range: bool = False
-    coder: Coder = Coder.ZVC  #: of jpeg-act
+    coder: Coder = Coder.ZVC  #: coder of jpeg-act
     point: int = 0  #: reconstruction point of jpeg-act in eighths of a step, 0 to 4
-    mx: MxSettings | None = None  #: of mode mx, of which the rule of the scales is not in a stream
+    mx: MxSettings | None = None  #: format of mode mx; the rule of its scales is not in a stream
 
     @classmethod
     def of_settings(
         cls, mode: Mode, dtype: Dtype, shape: Sequence[int], payload_bytes: int, settings: AffineSettings
     ) -> Header:
-        """The header of a stream of an affine mode; UserError for statistics, from which no tensor can be made."""
+        """Return the header of a stream of an affine mode; UserError for statistics, from which no tensor can be decoded."""
         if settings.statistics:
             raise UserError("statistics are no stream: they are for the scales of the pass that follows")
         where = (settings.bits, settings.step_log2, settings.block_range)
@@ -426,7 +427,7 @@ class Header:
 
     @property
     def version(self) -> int:
-        """The version of the stream, the least that can say what this header says."""
+        """The version of the stream, the lowest that can express this header."""
         return VERSION if self.coder or self.point else FIRST_VERSION
 
     @property
@@ -436,7 +437,7 @@ class Header:
 
     @property
     def settings(self) -> AffineSettings | None:
-        """The quantiser as far as a decoder must know it: without seed and rounding. None but in affine modes."""
+        """The quantiser as far as a decoder needs it: without seed and rounding. None in modes that are not affine."""
         if not (self.mode.is_affine or self.bits or self.step_log2 or self.block_range):
             return None
         return AffineSettings(self.bits, self.step_log2, stochastic=False, block_range=self.block_range)
@@ -464,16 +465,33 @@ class Header:
     @property
     def payload_offset(self) -> int:
         """Offset of the payload from the start of the stream."""
-        tables = self.shift_table_bytes + self.reciprocal_count * RECIPROCAL_BYTES + self.offset_count * OFFSET_BYTES
-        return HEADER_BYTES + len(self.shape) * _EXTENT.size + tables
+        return self.stream_bytes - self.payload_bytes - CRC_BYTES
+
+    @property
+    def sections(self) -> dict[str, int]:
+        """Bytes of each section of the stream, in order; 0 for a section that the mode does not have."""
+        return {
+            "header": HEADER_BYTES,
+            "shape": len(self.shape) * _EXTENT.size,
+            "shift table": self.shift_table_bytes,
+            "reciprocals": self.reciprocal_count * RECIPROCAL_BYTES,
+            "offsets": self.offset_count * OFFSET_BYTES,
+            "payload": self.payload_bytes,
+            "checksum": CRC_BYTES,
+        }
 
     @property
     def stream_bytes(self) -> int:
         """Length of the whole stream."""
-        return self.payload_offset + self.payload_bytes + CRC_BYTES
+        return sum(self.sections.values())
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Bytes of the tensor in its original number format."""
+        return prod(self.shape) * self.dtype.bits // 8
 
     def pack(self) -> bytes:
-        """The header and the shape as bytes."""
+        """Return the header and the shape as bytes."""
         step = self.step_log2 | (_BLOCK_RANGE if self.block_range else 0)
         quantizer = (
             (self.coder, self.point) if self.version == VERSION else (self.mx.kind.number if self.mx else self.bits, step)
@@ -484,9 +502,9 @@ class Header:
 
     @classmethod
     def unpack(cls, stream: bytes | memoryview) -> Header:
-        """Read header and shape from the start of a stream and check that the stream has the length they say.
+        """Read header and shape from the start of a stream, and check the length of the stream against them.
 
-        The CRC is not checked here. Raises BitstreamError for anything that is not exactly one stream.
+        The CRC is not checked here. Raises BitstreamError unless the input is exactly one stream.
         """
         header = cls.unpack_start(stream)
         if len(stream) != header.stream_bytes:
@@ -497,7 +515,7 @@ class Header:
 
     @classmethod
     def unpack_start(cls, stream: bytes | memoryview) -> Header:
-        """Read header and shape from the start of a stream, of which the rest need not be there; BitstreamError as above."""
+        """Read header and shape from the start of a stream that may be incomplete; BitstreamError as in :meth:`unpack`."""
         if len(stream) < HEADER_BYTES:
             raise BitstreamError(f"truncated stream: {len(stream)} bytes are fewer than a header of {HEADER_BYTES}")
         magic, version, mode, dtype, rank, const_bits, pass1_bits, bits, step, payload_bytes = _HEADER.unpack_from(stream)
@@ -519,7 +537,7 @@ class Header:
 
 
 def _step_bytes(mode: Mode, bits: int, step: int) -> dict[str, Any]:
-    """Fields of a header of version 1 from its bytes 10 and 11."""
+    """Decode bytes 10 and 11 of a header of version 1."""
     if mode is Mode.MX:
         names = [name for name, kind in MX_FORMATS.items() if kind.number == bits]
         if not names or step:
@@ -533,7 +551,7 @@ def _step_bytes(mode: Mode, bits: int, step: int) -> dict[str, Any]:
 
 
 def _coder_bytes(mode: Mode, coder: int, point: int) -> dict[str, Any]:
-    """Fields of a header of version 2 from its bytes 10 and 11."""
+    """Decode bytes 10 and 11 of a header of version 2."""
     if not mode.has_dct or not (coder or point):
         raise BitstreamError(f"stream version {VERSION} is not known for what this one says: it is version {FIRST_VERSION}")
     if coder not in list(Coder):
@@ -542,12 +560,12 @@ def _coder_bytes(mode: Mode, coder: int, point: int) -> dict[str, Any]:
 
 
 def pack_shifts(shifts: Sequence[int]) -> bytes:
-    """64 shifts (0..7, coefficient order of the payload) as the 24 bytes of the shift table section."""
+    """Pack 64 shifts (0..7, coefficient order of the payload) into the 24 bytes of the shift table section."""
     word = sum(shift << (SHIFT_BITS * i) for i, shift in enumerate(shifts))
     return word.to_bytes(SHIFT_TABLE_BYTES, "little")
 
 
 def unpack_shifts(section: bytes | memoryview) -> tuple[int, ...]:
-    """The 64 shifts of a shift table section."""
+    """Unpack the 64 shifts of a shift table section."""
     word = int.from_bytes(section, "little")
     return tuple(word >> (SHIFT_BITS * i) & ((1 << SHIFT_BITS) - 1) for i in range(BLOCK_VALUES))

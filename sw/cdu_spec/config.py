@@ -25,7 +25,7 @@ from cdu_spec.sfpr import RECIPROCAL_BITS, SCALE_BITS, SFPR_RECIPROCAL_BITS
 
 #: Greatest number of CDUs in an array.
 MAX_CDUS = 8
-#: Bytes of the longest block of GMC, up to a multiple of 8: each of 8 columns has a slot for what it brings.
+#: Bytes of the longest block of GMC, rounded up to a multiple of 8: each of 8 columns has a slot.
 _GMC_SLOTS = -(-gmc.MAX_WRITTEN_BLOCK_BYTES // BLOCK_SIDE) * BLOCK_SIDE
 #: Kinds of duplex.
 DUPLEX = ("full", "half")
@@ -33,29 +33,29 @@ DUPLEX = ("full", "half")
 PORT_BEATS = (1, 2, 4, 8)
 #: Widths of a packed port.
 PACKED_PORT_BITS = (128, 256, 512, 1024)
-#: Widths that counters of cycles, values and bytes may have; 0 leaves them out.
+#: Allowed widths of counters of cycles, values and bytes; 0 leaves the counters out.
 COUNTER_BITS = (0, 32, 64)
-#: Widths that the memory port of a DMA engine may have; 0 builds none.
+#: Allowed widths of the memory port of a DMA engine; 0 builds no engine.
 DMA_BITS = (0, 64, 128, 256, 512)
-#: Words that a direction of a DMA engine may have asked memory for.
+#: Allowed numbers of words that a direction of a DMA engine may have requested from memory.
 DMA_WORDS = (64, 128, 256, 512)
-#: Records of jobs that have ended for which a direction may have room; 0 leaves them out.
+#: Allowed numbers of completion records per direction; 0 leaves records out.
 COMPLETIONS = (0, 4, 8, 16, 32)
-#: Ports that may have clocks of their own (:data:`~cdu_spec.ports.CLOCKED_PORTS`).
+#: Ports that may have their own clocks (:data:`~cdu_spec.ports.CLOCKED_PORTS`).
 OWN_CLOCKS = ("registers", "values", "packed")
-#: Modes whose values go past the CDUs.
+#: Modes whose values bypass the CDUs.
 _PAST_CDUS = {Mode.BYPASS, Mode.MX}
-#: How a parameter is written that may name nothing, and does.
+#: Text for an empty parameter that may list names.
 NOTHING = "none"
-#: Parameters that nothing says of units in which they are not used.
+#: Parameters that :meth:`CduConfig.to_dict` omits if they are not used.
 _LEFT_OUT = ("payload_crc", "completions", "dma_bits", "dma_words", "own_clocks")
 #: Ports of the reset by its active level: AXI's own name where it is low.
 RESET_PORTS = {"high": "rst", "low": "aresetn"}
-#: When registers take the reset: at a clock edge, or at once.
+#: Moment at which registers take the reset: at a clock edge, or at once.
 RESET_KINDS = ("sync", "async")
-#: Characters of a name; files and modules are called by it with a few more.
+#: Longest name; files and modules add a few characters to it.
 _LONGEST_NAME = 64
-#: Characters of the checksum in a name that would be longer.
+#: Characters of the checksum in a shortened name.
 _CHECKSUM = 12
 
 
@@ -70,16 +70,17 @@ class CduConfig:
     Parameters
     ----------
     name
-        Name of the configuration, up to 64 characters. Files and the Verilog top bear :attr:`unit_name`, which begins with it.
+        Name of the configuration, up to 64 characters. Files and the Verilog top are named :attr:`unit_name`, which begins with
+        it.
     value_format
         Number format of activations at the uncompressed ports: ``fp32``, ``bf16`` or ``fp16``.
     scale_bits
         Significand bits of SFPR's multiplier, hidden bit included: 24 (float32), 11 or 8 (bfloat16).
     reciprocal_bits
-        Significand bits of inverse SFPR's multiplier, hidden bit included: 24 (float32), 16 or 12; 0 takes as many as the
-        reciprocals have that encoders write: 12, with affine modes 24.
+        Significand bits of inverse SFPR's multiplier, hidden bit included: 24 (float32), 16 or 12; 0 selects the bits of the
+        reciprocals that encoders write: 12, with affine modes 24.
     const_bits
-        Fraction bits of the DCT constants, 8..13. :meth:`override` and files also take ``precision``, a name of
+        Fraction bits of the DCT constants, 8..13. :meth:`override` and files also accept ``precision``, a name of
         :data:`~cdu_spec.dct.PRECISIONS` that sets this and the next: ``least``, the default, or ``ieee1180``.
     pass1_bits
         Fraction bits kept between both DCT passes, 0..4 and below ``const_bits``.
@@ -89,49 +90,50 @@ class CduConfig:
     rounding
         Rounding of the shift quantiser, ``half_away`` or ``trunc``.
     modes
-        Modes that are built in, a non-empty subset of the labels of :class:`~cdu_spec.bitstream.Mode` that has more in it
-        than ``bypass`` and ``mx``. A mode that is left out costs no gates. Default: those of JPEG-ACT.
+        Modes that are built in, a non-empty subset of the labels of :class:`~cdu_spec.bitstream.Mode` with at least one mode
+        other than ``bypass`` and ``mx``. A mode that is left out costs no gates. Default: those of JPEG-ACT.
     coders
-        How blocks of jpeg-act may be coded: ``zvc`` (as published), ``gmc``, or both.
+        Coders for blocks of jpeg-act: ``zvc`` (as published), ``gmc``, or both.
     cdus
         Number of CDUs behind one pair of ports, 1..8 (the paper's N). The bytes do not depend on it.
     duplex
         ``full``: compression and decompression at the same time; ``half``: one direction at a time, DCT units and alignment
         buffer shared.
     value_port_bits
-        Width of the ports of uncompressed values, that is 1, 2, 4 or 8 rows of 8 values; 0 makes it as wide as the CDUs need.
+        Width of the ports of uncompressed values, 1, 2, 4 or 8 rows of 8 values; 0 selects the width that the CDUs need.
     packed_port_bits
-        Width of the ports of packed bytes: 128, 256, 512 or 1024 (a 128-byte DMA packet per transfer); 0 makes it as wide
-        as incompressible data need (9 bytes per cycle and CDU).
+        Width of the ports of packed bytes: 128, 256, 512 or 1024 (a 128-byte DMA packet per transfer); 0 selects the width
+        that incompressible data need (9 bytes per cycle and CDU).
     dct_stages
-        Pipeline registers in each 8-point pass of the transforms beyond the fewest: 0, or 1 for a shorter clock period. It
-        and the next two cost flip-flops and latency; bytes and rate depend on none of them.
+        Additional pipeline registers in each 8-point pass of the transforms: 0, or 1 for a shorter clock period. This and the
+        next two parameters cost flip-flops and latency; bytes and rate do not depend on them.
     multiplier_stages
-        Pipeline registers at the multipliers of SFPR and inverse SFPR beyond the fewest: 0 or 1.
+        Additional pipeline registers at the multipliers of SFPR and inverse SFPR: 0 or 1.
     register_slices
         Register slices, which cut ``valid`` and ``ready``, at both ends of the lanes: 0 or 1.
     counter_bits
-        Bits of the counters of cycles, values and bytes of each direction: 64, 32 (they start again after 2**32), or 0, which
-        leaves out these and those of stalls. What is left out reads 0; JOBS_DONE is always there.
+        Bits of the counters of cycles, values and bytes of each direction: 64, 32 (they wrap around after 2**32), or 0, which
+        leaves out these and those of stalls. Missing counters read 0; JOBS_DONE always exists.
     reset_active
         Level of the reset: ``high``, port ``rst``, or ``low``, port ``aresetn``.
     reset_kind
-        ``sync``: registers are reset at a clock edge. ``async``: at once, without a clock. Either ends in step with the clock,
-        as AXI has it (ARM IHI 0022, A3.1.2).
+        ``sync``: registers are reset at a clock edge. ``async``: at once, without a clock. Both are released synchronously,
+        as AXI requires (ARM IHI 0022, A3.1.2).
     payload_crc
-        1: a payload may carry its CRC-32 behind it, which the unit writes and checks where a job says so. 0: none does.
+        1: a payload may be followed by its CRC-32, which the unit writes and checks for jobs that request it. 0: no payload has
+        one.
     completions
-        Jobs and records of jobs that have ended for which each direction has room: 4, 8, 16 or 32; a record says how many bytes
-        the payload of a job has and which errors were its own. 0 leaves records out. A DMA engine writes its own.
+        Room of each direction for jobs and completion records: 4, 8, 16 or 32; a record holds the number of payload bytes
+        of a job and its own errors. 0 leaves records out. A DMA engine writes its own.
     dma_bits
-        Width of the AXI4 port of a DMA engine that stands in front of the unit: 64, 128, 256 or 512; 0 leaves the engine out.
+        Width of the AXI4 port of a DMA engine in front of the unit: 64, 128, 256 or 512; 0 leaves the engine out.
     dma_words
-        Words of a tensor or a payload that each direction of a DMA engine may have asked memory for: 64, 128, 256 or 512, and
-        half as many bursts that it has written and that have no answer; 0: 64. What a memory with a long latency needs.
+        Words of a tensor or a payload that each direction of a DMA engine may have requested from memory: 64, 128, 256 or 512,
+        and half as many bursts written but not yet answered; 0: 64. A memory with a long latency needs more.
     own_clocks
         Ports with clocks of their own, unrelated to ``clk``: ``registers`` (AXI4-Lite), ``values`` (with the scales),
-        ``packed``; beside a DMA engine ``registers``. They need ``reset_kind`` ``async``, for one clock may run before another.
-        Default: ``none``, all ports are clocked by ``clk``.
+        ``packed``; with a DMA engine only ``registers``. They need ``reset_kind`` ``async``, because one clock may run before
+        another. Default: ``none``, ``clk`` clocks all ports.
     """
 
     name: str = "tiny"
@@ -235,7 +237,7 @@ class CduConfig:
             raise ConfigError(f"{name} = {value!r} is not allowed: use {choice}")
 
     def _each_once(self, name: str, allowed: Sequence[str]) -> None:
-        """Several of the allowed labels, in their order."""
+        """Check that a parameter lists some of the allowed labels once each, and bring them into their order."""
         value = getattr(self, name)
         listed = isinstance(value, (tuple, list)) and all(label in allowed for label in value)
         if not listed or not value or len(set(value)) < len(value):
@@ -244,15 +246,16 @@ class CduConfig:
 
     @property
     def unit_name(self) -> str:
-        """Name of the files and of the Verilog top: :attr:`name`, and what differs from the named configuration of that name.
+        """Name of the files and of the Verilog top: :attr:`name`, and the differences from the configuration of that name.
 
-        Two units that differ and were given no name have different ones.
+        Two different units without names of their own have different unit names.
         """
         return self.name if self.name not in CONFIGS else self.changed_name(CONFIGS[self.name])
 
     def changed_name(self, base: CduConfig) -> str:
-        """The name of ``base`` with the parameters, but for the name, in which this configuration differs from it, and their
-        values: ``tiny_cdus_3``. A checksum of them takes their place where the name would be longer than a name may be.
+        """Return the name of ``base`` with the parameters and values in which this configuration differs, except its name.
+
+        Example: ``tiny_cdus_3``. A checksum replaces the differences if the name would be too long.
         """
         changed = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
         changed = {name: value for name, value in changed.items() if value != getattr(base, name)}
@@ -280,59 +283,59 @@ class CduConfig:
 
     @property
     def has_gmc(self) -> bool:
-        """Whether blocks of jpeg-act may be coded with GMC."""
+        """Return whether blocks of jpeg-act may be coded with GMC."""
         return Coder.GMC in self.built_coders
 
     @property
     def packed_modes(self) -> tuple[Mode, ...]:
-        """The modes that are built in whose blocks a CDU codes as published: not with GMC, not past the CDUs."""
+        """Built-in modes whose blocks a CDU codes as published: without GMC, and not bypassing the CDUs."""
         others = _PAST_CDUS if Coder.ZVC in self.built_coders else {*_PAST_CDUS, Mode.JPEG_ACT}
         return tuple(mode for mode in self.built_modes if mode not in others)
 
     @property
     def has_affine(self) -> bool:
-        """Whether an affine mode is built in."""
+        """Return whether an affine mode is built in."""
         return any(mode.is_affine for mode in self.built_modes)
 
     @property
     def has_offsets(self) -> bool:
-        """Whether a mode is built in whose scales come with offsets."""
+        """Return whether a mode with offsets beside its scales is built in."""
         return any(mode.has_offsets for mode in self.built_modes)
 
     @property
     def has_ranges(self) -> bool:
-        """Whether a mode is built in whose blocks have ranges."""
+        """Return whether a mode with ranges in its blocks is built in."""
         return any(mode.has_ranges for mode in self.built_modes)
 
     @property
     def draws(self) -> bool:
-        """Whether a mode is built in that rounds at random."""
+        """Return whether a mode with stochastic rounding is built in."""
         return any(mode.draws for mode in self.built_modes)
 
     @property
     def has_dct(self) -> bool:
-        """Whether a mode is built in whose blocks are transformed."""
+        """Return whether a mode with transformed blocks is built in."""
         return any(mode.has_dct for mode in self.built_modes)
 
     @property
     def has_bypass(self) -> bool:
-        """Whether raw values may pass the unit."""
+        """Return whether raw values may pass the unit."""
         return Mode.BYPASS in self.built_modes
 
     @property
     def has_mx(self) -> bool:
-        """Whether blocks of MX are built in."""
+        """Return whether blocks of MX are built in."""
         return Mode.MX in self.built_modes
 
     @property
     def mx_rows(self) -> int:
-        """Rows of 8 values that mode mx codes per cycle: as many as a value port brings, if a slice has room for them."""
+        """Rows of 8 values that mode mx codes per cycle: those of a value port word, if a slice has room for them."""
         most = max(MX_FORMATS.values(), key=lambda kind: kind.bits)
         return max(rows for rows in PORT_BEATS if rows <= self.port_beats and most.row_bytes(rows) <= self.slice_bytes)
 
     @property
     def has_tiles(self) -> bool:
-        """Whether a mode is built in that needs the alignment buffer."""
+        """Return whether a mode that needs the alignment buffer is built in."""
         return any(mode.in_tiles for mode in self.built_modes)
 
     @property
@@ -347,8 +350,10 @@ class CduConfig:
 
     @property
     def coefficient_bits(self) -> int:
-        """Bits of a DCT coefficient, sign included: 12, or as many for the IEEE 1180 build (whose 9-bit samples are the
-        clipped outputs of a transform that accepts 12-bit coefficients too).
+        """Bits of a DCT coefficient, sign included: 12.
+
+        The IEEE 1180 build has 12 too; its 9-bit samples are the clipped outputs of a transform that accepts 12-bit
+        coefficients.
         """
         return COEFFICIENT_BITS
 
@@ -369,14 +374,15 @@ class CduConfig:
 
     @property
     def slice_bytes(self) -> int:
-        """Bytes per cycle that the collector takes and the splitter gives: as many as all CDUs together need for blocks of
-        the greatest length, and no more than a word of the packed port.
+        """Bytes per cycle that the collector takes and the splitter gives.
+
+        They are as many as all CDUs together need for the longest blocks, and at most a word of the packed port.
         """
         return min(self._full_slice_bytes, self.packed_bytes)
 
     @property
     def _full_slice_bytes(self) -> int:
-        """Bytes per cycle with which a block of any length passes in the cycles that its turn has."""
+        """Bytes per cycle with which the longest block passes within the cycles of its turn."""
         return (_GMC_SLOTS if self.has_gmc else MAX_BLOCK_BYTES) // (BLOCK_SIDE // self.cdus)
 
     @property
@@ -402,18 +408,18 @@ class CduConfig:
         return Dtype.from_label(self.value_format)
 
     def to_dict(self) -> dict[str, Any]:
-        """All parameters as plain values (JSON, TOML); some only of units that have what they are about."""
+        """Return all parameters as plain values (JSON, TOML), without optional ones that are not used."""
         lists = ("modes", "coders", "own_clocks")
         values = asdict(self) | {name: list(getattr(self, name)) for name in lists}
         return {name: value for name, value in values.items() if name not in _LEFT_OUT or value}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CduConfig:
-        """The inverse of :meth:`to_dict`; what is left out has its default. Raises ConfigError as :meth:`override` does."""
+        """Invert :meth:`to_dict`; missing parameters have their defaults. Raises ConfigError as :meth:`override` does."""
         return cls().override(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
     def override(self, **values: Any) -> CduConfig:
-        """A copy with some parameters replaced; ``precision`` stands for ``const_bits`` and ``pass1_bits``.
+        """Return a copy with some parameters replaced; ``precision`` replaces ``const_bits`` and ``pass1_bits``.
 
         Raises ConfigError for a name that is not a parameter and for values that are not allowed.
         """
@@ -426,7 +432,7 @@ class CduConfig:
         return replace(self, **values)
 
     def override_texts(self, settings: Mapping[str, str]) -> CduConfig:
-        """A copy with parameters replaced by texts, as given on a command line (``modes=sfpr,brc``)."""
+        """Return a copy with parameters replaced by texts, as given on a command line (``modes=sfpr,brc``)."""
         values: dict[str, Any] = {}
         for name, text in settings.items():
             default = getattr(type(self), name, None)
@@ -445,7 +451,7 @@ class CduConfig:
 
 
 def _precision(name: Any) -> dict[str, int]:
-    """The parameters that a named precision sets."""
+    """Return the parameters that a named precision sets."""
     if not isinstance(name, str) or name not in PRECISIONS:
         raise ConfigError(f"precision = {reprlib.repr(name)} is not allowed: use {', '.join(PRECISIONS)}")
     return PRECISIONS[name]._asdict()
@@ -465,9 +471,9 @@ CONFIGS: Mapping[str, CduConfig] = {
 
 
 def named_config(name_or_file: str) -> CduConfig:
-    """The configuration of a name (``tiny``) or of a TOML file with the parameters as keys.
+    """Return the configuration of a name (``tiny``) or of a TOML file with the parameters as keys.
 
-    Raises ConfigError when there is neither, or when the file is not a valid configuration.
+    Raises ConfigError if there is neither, or if the file is not a valid configuration.
     """
     if name_or_file in CONFIGS:
         return CONFIGS[name_or_file]

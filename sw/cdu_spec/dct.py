@@ -27,21 +27,21 @@ class Precision(NamedTuple):
     pass1_bits: int
 
 
-#: Within the limits of IEEE 1180-1990, which JPEG and its relatives ask for.
+#: Precision within the limits of IEEE 1180-1990, which JPEG and its relatives require.
 IEEE1180 = Precision(12, 2)
-#: The fewest bits: the error that they add is small beside that of a shift table, and training does not see it.
+#: The fewest bits with an error small beside that of a shift table, so that training is not affected.
 LEAST = Precision(8, 0)
 #: Precisions by name.
 PRECISIONS = {"least": LEAST, "ieee1180": IEEE1180}
 
 
 def constant(sixteenths: int, const_bits: int) -> int:
-    """``sqrt(2) * cos(sixteenths * pi / 16)`` as an integer with ``const_bits`` fraction bits, rounded to nearest."""
+    """Return ``sqrt(2) * cos(sixteenths * pi / 16)`` as an integer with ``const_bits`` fraction bits, rounded to nearest."""
     return round(sqrt(2.0) * cos(sixteenths * pi / 16) * (1 << const_bits))
 
 
 def basis(const_bits: int) -> tuple[tuple[int, ...], ...]:
-    """The integer matrix of one forward pass, ``[frequency][sample]``; its transpose is the matrix of one inverse pass.
+    """Return the integer matrix of one forward pass, ``[frequency][sample]``; its transpose is that of one inverse pass.
 
     Row 0 (the mean) is ``2**const_bits`` throughout; row k holds ``constant((2 * sample + 1) * k)``.
     """
@@ -53,5 +53,5 @@ def basis(const_bits: int) -> tuple[tuple[int, ...], ...]:
 
 
 def pass_shifts(const_bits: int, pass1_bits: int) -> tuple[int, int]:
-    """Right shifts, each rounding half up, after the first and after the second pass (either direction)."""
+    """Return the right shifts, each rounding half up, after the first and after the second pass (either direction)."""
     return const_bits - pass1_bits, const_bits + pass1_bits + GAIN_BITS

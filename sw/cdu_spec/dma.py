@@ -1,4 +1,4 @@
-"""What a driver and the DMA engine of a unit agree on: descriptors, completion records, registers.
+"""Interface between a driver and the DMA engine of a unit: descriptors, completion records, registers.
 
 The RTL, the page docs/user/dma.md, the C header, the driver and the tests are all made from the tables in this file.
 """
@@ -16,9 +16,9 @@ from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Acces
 #: Bits of an address in memory, and of the length of a packet.
 MEMORY_ADDRESS_BITS = 40
 SIZE_BITS = 32
-#: The engine's registers stand behind those of the unit.
+#: The engine's registers follow those of the unit.
 DMA_BASE = BLOCK_BYTES * (1 + len(Channel))
-#: Bytes of the address space that each direction has.
+#: Bytes of the address space of each direction.
 DMA_CHANNEL_BYTES = BLOCK_BYTES // 2
 #: Binary logarithm of the places in the largest ring.
 MAX_RING_LOG2 = 16
@@ -35,7 +35,7 @@ class Part:
 
 
 def _parts(*named: tuple[str, int, str]) -> tuple[Part, ...]:
-    """Parts one behind the other; those without a name are left out."""
+    """Return parts in sequence; parts without a name are only skipped."""
     found, offset = [], 0
     for name, size, description in named:
         if name:
@@ -72,7 +72,7 @@ DESCRIPTOR = _parts(
 #: Bytes from one descriptor to the next.
 DESCRIPTOR_BYTES = 128
 
-#: A completion record: what became of a job. The last part is written when memory has all others.
+#: A completion record: the outcome of a job. The last part is written after memory has acknowledged all others.
 COMPLETION = _parts(
     ("job", 4, "number of the descriptor: 0 after CONTROL.enable, one more for each, modulo 2\\*\\*32"),
     ("tag", 4, "that of the descriptor"),
@@ -102,7 +102,7 @@ DMA_ERRORS = (
     ("write", "memory answered a write of the tensor or the payload with an error"),
     ("unit", "the unit set a bit of its ERRORS"),
 )
-#: Of these the job has not been run.
+#: Errors among these with which the job was not run.
 DMA_REFUSALS = ("bad_mode", "bad_shape", "bad_address", "bad_length")
 
 
@@ -116,9 +116,9 @@ def _number(width: int, description: str) -> tuple[Field, ...]:
 
 _INTERRUPTS = (("job_done", "a completion record was written, or could not be"), ("error", "a bit of ERRORS was set"))
 
-#: Bits of ERRORS with which the engine stands still: no descriptor is fetched until the host has cleared them.
+#: Bits of ERRORS with which the engine halts: no descriptor is fetched until the host has cleared them.
 DMA_HALTS = ("tail", "ring", "owned")
-#: Registers that say where a ring is: only written while it does not run.
+#: Registers that describe a ring; they may be written only while it does not run.
 RING_REGISTERS = ("RING_LOW", "RING_HIGH", "RING_SIZE")
 
 #: Registers of each direction of the engine.
@@ -205,22 +205,22 @@ DMA_CHANNEL = (
 
 
 def dma_register(name: str) -> Register:
-    """A register of the engine by name."""
+    """Return a register of the engine by name."""
     return next(entry for entry in DMA_CHANNEL if entry.name == name)
 
 
 def dma_base(channel: Channel) -> int:
-    """Address of the first register of a direction of the engine."""
+    """Return the address of the first register of a direction of the engine."""
     return DMA_BASE + DMA_CHANNEL_BYTES * list(Channel).index(channel)
 
 
 def dma_address(name: str, channel: Channel) -> int:
-    """Address of a register of the engine."""
+    """Return the address of a register of the engine."""
     return dma_base(channel) + dma_register(name).offset
 
 
 def part(table: Sequence[Part], name: str) -> Part:
-    """A part of a record by name."""
+    """Return a part of a record by name."""
     return next(entry for entry in table if entry.name == name)
 
 
@@ -235,7 +235,7 @@ def _pack(table: Sequence[Part], size: int, values: Mapping[str, int | bytes]) -
 
 @dataclass(frozen=True)
 class Descriptor:
-    """One job of the engine; the fields are the parts of :data:`DESCRIPTOR`. Nothing is checked: the engine does that."""
+    """One job of the engine; the fields are the parts of :data:`DESCRIPTOR`. They are checked by the engine only."""
 
     mode: int
     value_format: int
@@ -261,13 +261,13 @@ class Descriptor:
     tag: int = 0
 
     def pack(self) -> bytes:
-        """The 128 bytes in memory."""
+        """Return the 128 bytes in memory."""
         return _pack(DESCRIPTOR, DESCRIPTOR_BYTES, {entry.name: getattr(self, entry.name) for entry in DESCRIPTOR})
 
 
 @dataclass(frozen=True)
 class Completion:
-    """What became of a job; the fields are the parts of :data:`COMPLETION`."""
+    """The outcome of a job; the fields are the parts of :data:`COMPLETION`."""
 
     job: int
     tag: int
@@ -296,8 +296,10 @@ class Completion:
 
 
 def tensor_extents(shape: Sequence[int], mode: Mode) -> tuple[int, int, int, int]:
-    """``n``, ``c``, ``h`` and ``w`` of a descriptor of a tensor in row-major order, whose maps are folded into rows where the
-    mode allows it: long rows are read at a higher rate. ValueError for a shape that the mode does not take.
+    """Return ``n``, ``c``, ``h`` and ``w`` of a descriptor of a tensor in row-major order.
+
+    Maps are folded into rows if the mode allows it, because long rows are read at a higher rate. ValueError for a shape that
+    the mode does not take.
     """
     view = MatrixView.of(shape, mode)
     if mode.is_flat:
@@ -309,13 +311,13 @@ def tensor_extents(shape: Sequence[int], mode: Mode) -> tuple[int, int, int, int
 
 
 def row_major_strides(extents: Sequence[int], value_bytes: int) -> dict[str, int]:
-    """The strides of a descriptor of a tensor in row-major order, by name."""
+    """Return the strides of a descriptor of a tensor in row-major order, by name."""
     _, c, h, w = extents
     return {"stride_n": c * h * w * value_bytes, "stride_c": h * w * value_bytes, "stride_h": w * value_bytes}
 
 
 def dma_entries() -> list[dict[str, Any]]:
-    """Every register of the engine with its address, in the form of :func:`cdu_spec.registers.entries`."""
+    """Return every register of the engine with its address, in the form of :func:`cdu_spec.registers.entries`."""
     return [
         {
             "name": entry.name,

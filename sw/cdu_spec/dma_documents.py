@@ -1,4 +1,4 @@
-"""The tables of docs/user/dma.md, and what a DMA engine adds to the C header."""
+"""Documents of a DMA engine: the tables of docs/user/dma.md, and its part of the C header."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from cdu_spec.dma import (
 from cdu_spec.register_documents import register_definitions, register_details, register_summary
 from cdu_spec.registers import Channel
 
-#: Bytes of the longest number in a record; what is longer is a table.
+#: Bytes of the longest number in a record; longer parts are tables.
 _NUMBER_BYTES = 8
 
 
 def dma_markdown() -> str:
-    """The tables: descriptor, completion record, errors, registers."""
+    """Return the tables: descriptor, completion record, errors, registers."""
     lines = ["### Descriptor", "", f"{DESCRIPTOR_BYTES} bytes, little endian; what no row names is ignored.", ""]
     lines += _parts(DESCRIPTOR)
     lines += ["", "### Completion record", "", f"{COMPLETION_BYTES} bytes.", "", *_parts(COMPLETION)]
@@ -36,7 +36,7 @@ def dma_markdown() -> str:
 
 
 def dma_c_header() -> str:
-    """A C header with the engine's registers and the records in memory; it goes behind that of the unit's registers."""
+    """Return a C header with the engine's registers and the records in memory, to follow that of the unit's registers."""
     lines = ["/* Registers of the DMA engine, relative to CDU_DMA_COMPRESS or CDU_DMA_DECOMPRESS; its records in memory. */"]
     lines += ["#ifndef CDU_DMA_H", "#define CDU_DMA_H", "", "#include <stdint.h>", ""]
     lines += [f"#define CDU_DMA_{channel.name} {dma_base(channel):#05x}u" for channel in Channel]

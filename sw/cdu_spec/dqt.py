@@ -1,7 +1,7 @@
 """Quantisation tables (DQT) of the DCT coefficients, in the orientation ``[vertical frequency][horizontal frequency]``.
 
 ``optL`` and ``optH`` are the divisor tables of JPEG-ACT, found by the authors' optimisation for low error and for high
-compression; ``optsL`` and ``optsH`` are their power-of-two forms, which is what a shift quantiser can do. ``searchsH`` was
+compression; ``optsL`` and ``optsH`` are their power-of-two forms, for shift quantisers. ``searchsH`` was
 searched by ``cdu dqt`` for shifts and ZVC: bytes near those of optsH, less error at equal bytes. ``imageQ`` (Q = 1..100) is the
 luminance table of ITU-T T.81 Annex K scaled to quality Q. ``uniform-N`` divides all coefficients by N, DC by 8 at least: an
 entropy coder makes fewer bytes of that, at equal error, than of tables found for ZVC. A table of one's own is 64 divisors, as
@@ -35,8 +35,8 @@ OPTS_L = (8,) * BLOCK_VALUES
 OPTS_H = _table("""
      8 32 32 32 32 32 32 16   32 32 32 32 16 16 16 16   32 32 32 32 16 16 16 16   32 32 32 16 16 16 16 16
     32 32 16 16 16 16 16 16   32 16 16 16 16 16 16 16   32 16 16 16 16 16 16 16   16 16 16 16 16 16 16 16""")
-#: Found by `cdu dqt --input build/cifar.npz --kind shift --rate zvc --alpha 0.014`; docs/methods/dqt.md says how that file was
-#: recorded, and what the table is worth.
+#: Found by `cdu dqt --input build/cifar.npz --kind shift --rate zvc --alpha 0.014`; docs/methods/dqt.md describes the
+#: recording of that file, and the results of the table.
 SEARCHS_H = _table("""
      8 16 16 16 32 32 32 32   16 16 16 32 32 32 32 32   16 16 32 32 32 32 32 32   16 32 32 32 32 32 32 32
     16 32 32 32 32 32 32 32   16 32 32 32 32 32 32 32   32 32 32 32 32 32 32 32   32 32 32 32 32 32 32 32""")
@@ -53,7 +53,7 @@ PUBLISHED_SHIFT_FORM = {"optL": "optsL", "optH": "optsH"}
 LH_SWITCH_EPOCH = 5
 
 MAX_DIVISOR = 255
-#: Shifts of a table. With the least one no coefficient of 8-bit samples loses more than rounding does, whatever the samples: DC
+#: Shifts of a table. With the least shift no coefficient of 8-bit samples loses more than rounding does: DC
 #: reaches 8 * 128. With a smaller one every coefficient may saturate in int8, as each of them reaches 837 or more.
 LEAST_SHIFT, MAX_SHIFT = 3, (1 << SHIFT_BITS) - 1
 #: The DC entry of every table found by optimisation: batch normalisation depends on it (section "DQT optimisation").
@@ -67,7 +67,7 @@ _UNIFORM = re.compile(r"uniform-(\d{1,3})")
 
 
 def image_table(quality: int) -> Table:
-    """Luminance table of a JPEG image of the given quality (1..100): divisors 1..255."""
+    """Return the luminance table of a JPEG image of the given quality (1..100): divisors 1..255."""
     if not 1 <= quality <= 100:
         raise ValueError(f"image quality {quality} is not allowed: use 1 to 100")
     scale = 50 / quality if quality < 50 else 2 - quality / 50
@@ -75,14 +75,14 @@ def image_table(quality: int) -> Table:
 
 
 def uniform_table(step: int) -> Table:
-    """The table that divides all coefficients by ``step`` (1..255), and DC by no less than :data:`DC_DIVISOR`."""
+    """Return the table that divides all coefficients by ``step`` (1..255), and DC by no less than :data:`DC_DIVISOR`."""
     if not 1 <= step <= MAX_DIVISOR:
         raise ValueError(f"uniform step {step} is not allowed: use 1 to {MAX_DIVISOR}")
     return (max(step, DC_DIVISOR), *(step,) * (BLOCK_VALUES - 1))
 
 
 def divisors(which: str | Sequence[int]) -> Table:
-    """The 64 divisors (1..255) of a table by name; 64 integers, row after row, are a table themselves.
+    """Return the 64 divisors (1..255) of a table by name; 64 integers, row after row, are a table themselves.
 
     Raises ValueError for an unknown name, and for anything but 64 integers from 1 to 255.
     """
@@ -98,12 +98,12 @@ def divisors(which: str | Sequence[int]) -> Table:
 
 
 def shifts(which: str | Sequence[int]) -> Table:
-    """The 64 shifts (3..7) with which a shift quantiser stands in for a table, given as for :func:`divisors`.
+    """Return the 64 shifts (3..7) of a shift quantiser for a table, given as for :func:`divisors`.
 
     optL and optH use their published power-of-two forms; any other divisor d becomes the nearest power of two on a
     logarithmic scale, at least 8 and at most 128. Below 8 coefficients would saturate, which makes bytes and errors greater
     instead of smaller: uniform-1, uniform-2 and uniform-4 are uniform-8. ValueError as for :func:`divisors`, and for a uniform
-    table that is no power of two: it says how large the step is.
+    table that is no power of two, because its name states the step.
     """
     if isinstance(which, str) and (match := _UNIFORM.fullmatch(which)) and int(match[1]) not in _POWERS:
         raise ValueError(f"{which} is not exact in shifts: use uniform-N with N of {', '.join(map(str, _POWERS))}")

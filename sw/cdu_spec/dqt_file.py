@@ -1,6 +1,4 @@
-"""Quantisation tables in files: a JSON object whose ``divisors`` are 64 integers, row after row; what else stands in it says
-where they come from.
-"""
+"""Quantisation tables in files: JSON objects with 64 integers, row after row, as ``divisors``, and keys about their origin."""
 
 from __future__ import annotations
 
@@ -15,13 +13,13 @@ from cdu_tools.texts import read_text
 from cdu_spec.dqt import Table, divisors
 from cdu_spec.geometry import BLOCK_SIDE
 
-#: A table given by a text that ends so is a file.
+#: Suffix of the text of a table that is a file.
 SUFFIX = ".json"
 _KEY = "divisors"
 
 
 def read_table(path: Path) -> Table:
-    """The 64 divisors (1..255) of a file, [vertical][horizontal frequency] row after row; UserError for anything else."""
+    """Return the 64 divisors (1..255) of a file, [vertical][horizontal frequency] in row order; UserError for anything else."""
     try:
         content = json.loads(read_text(path))
     except OSError as error:
@@ -37,9 +35,9 @@ def read_table(path: Path) -> Table:
 
 
 def table_text(table: Sequence[int], about: Mapping[str, Any]) -> str:
-    """The file of 64 divisors, a line per row of the table, and of what is to be said about them.
+    """Return the file of 64 divisors, one line per row of the table, with the facts ``about`` them.
 
-    ValueError for what is no table.
+    ValueError for an invalid table.
     """
     checked = divisors(table)
     rows = (checked[begin : begin + BLOCK_SIDE] for begin in range(0, len(checked), BLOCK_SIDE))

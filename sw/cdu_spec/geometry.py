@@ -8,7 +8,7 @@ BLOCK_SIDE = 8
 BLOCK_VALUES = BLOCK_SIDE * BLOCK_SIDE
 #: Columns of the alignment buffer (one 128-byte cache line of float32 per row).
 TILE_COLUMNS = 32
-#: Blocks that stand side by side in the alignment buffer.
+#: Blocks side by side in the alignment buffer.
 TILE_BLOCKS = TILE_COLUMNS // BLOCK_SIDE
 #: Bits of a quantised value (the m of SFPR).
 VALUE_BITS = 8

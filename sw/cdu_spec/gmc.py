@@ -1,7 +1,7 @@
 """GMC, the group-mask code of blocks of quantised DCT coefficients: classes, code words, contexts, lengths.
 
 A block is a head byte and a body. The head tells the body's length L and, of a short block, the category of DC:
-``L << 3 | c`` up to 24 bytes, ``200 + L - 25`` from 25 bytes on, where c stands in the first 4 bits of the body. A body is
+``L << 3 | c`` up to 24 bytes, ``200 + L - 25`` from 25 bytes on, with c in the first 4 bits of the body. A body is
 the low bits of DC, then column after column (one horizontal frequency, 8 coefficients) as two groups of four: A, vertical
 frequencies 0 to 3, and B, 4 to 7. `docs/reference/bitstream.md` section 3 has the order of the bits.
 
@@ -18,7 +18,7 @@ Codes = tuple[tuple[str, ...], ...]
 
 #: Coefficients of a group.
 GROUP_VALUES = 4
-#: The class of a group whose coefficients are all zero, and of one whose coefficients stand as bytes.
+#: The class of a group whose coefficients are all zero, and the class of one whose coefficients are stored as bytes.
 ZERO_CLASS, RAW_CLASS = 0, 7
 #: Classes between them: largest magnitude up to ``2**(t - 1)``, in fields of a sign and t - 1 bits.
 CODED_CLASSES = range(1, 7)
@@ -115,32 +115,33 @@ SHORT_BYTES = 24
 LONG_HEAD = 200
 #: Bits of the category in a long body; larger numbers than MAX_CATEGORY are read as that.
 CATEGORY_BITS, MAX_CATEGORY = 4, 8
-#: The longest body that a head can tell.
+#: The longest body that a head can express.
 MAX_BODY_BYTES = SHORT_BYTES + 256 - LONG_HEAD
 _WORST_COLUMN_BITS = len(A_CODES[A_FIRST][RAW_CLASS + 1]) + len(B_CODES[B_FIRST][RAW_CLASS]) + BLOCK_SIDE * VALUE_BITS
-#: The longest body that an encoder writes: DC is -128, and all groups stand as bytes.
+#: The longest body that an encoder writes: DC is -128, and all groups are stored as bytes.
 MAX_WRITTEN_BODY_BYTES = -(-(CATEGORY_BITS + MAX_CATEGORY + BLOCK_SIDE * _WORST_COLUMN_BITS) // 8)
-#: Bytes of a block, head included: of the shortest, of the longest that an encoder writes, of the longest that a head can tell.
+#: Bytes of a block, head included: of the shortest, of the longest that an encoder writes, of the longest that a head can
+#: express.
 MIN_BLOCK_BYTES, MAX_WRITTEN_BLOCK_BYTES, MAX_BLOCK_BYTES = 1, 1 + MAX_WRITTEN_BODY_BYTES, 1 + MAX_BODY_BYTES
 
 
 def block_bytes(head: int) -> int:
-    """Bytes of the block that begins with a head, 1 to 81."""
+    """Return the bytes of the block that begins with a head, 1 to 81."""
     return 1 + (head >> 3 if head < LONG_HEAD else SHORT_BYTES + 1 + head - LONG_HEAD)
 
 
 def number(word: str) -> int:
-    """A code word as a number, first bit lowest."""
+    """Return a code word as a number, first bit lowest."""
     return sum(int(bit) << place for place, bit in enumerate(word))
 
 
 def longest(codes: Codes) -> int:
-    """Bits of the longest code word."""
+    """Return the bits of the longest code word."""
     return max(len(word) for row in codes for word in row)
 
 
 def lookup(row: tuple[str, ...], bits: int) -> list[tuple[int, int]]:
-    """For each number of ``bits`` bits, first bit lowest: the symbol whose code word it begins with, and that word's length."""
+    """Return the symbol and the length of the code word that begins each number of ``bits`` bits, first bit lowest."""
     table = [(0, 0)] * (1 << bits)
     for symbol, word in enumerate(row):
         for rest in range(1 << bits - len(word)):

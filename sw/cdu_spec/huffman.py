@@ -9,7 +9,7 @@ from cdu_spec.jpeg import EOB, MAX_AC_SIZE, MAX_DC_SIZE, ZRL
 
 #: Longest code in bits.
 MAX_CODE_BITS = 16
-#: What a table may hold.
+#: Symbols that a table may hold.
 DC_SYMBOLS = frozenset(range(MAX_DC_SIZE + 1))
 AC_SYMBOLS = frozenset({EOB, ZRL} | {run << 4 | size for run in range(16) for size in range(1, MAX_AC_SIZE + 1)})
 

@@ -1,8 +1,8 @@
 """Block-scaled formats: MX of the Open Compute Project (Microscaling Formats v1.0, 2023), and NVFP4 (NVIDIA, 2025).
 
-A block is some consecutive values of a tensor that share a scale. In memory and in streams it is a byte with the scale, then
-the codes, without gaps: 8 of them are as many bytes as one has bits, the first one in the lowest bits. Blocks follow without
-gaps; the last one is filled up with zeros. ``docs/reference/bitstream.md`` is the prose form.
+A block is a number of consecutive values of a tensor that share a scale. In memory and in streams it is a byte with the scale,
+then the codes, without gaps: 8 codes take as many bytes as one has bits, the first code in the lowest bits. Blocks follow
+without gaps; the last one is padded with zeros. ``docs/reference/bitstream.md`` describes the format in prose.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 
 from cdu_tools.errors import UserError
 
-#: What a scale of MX, E8M0, is stored with on top; the byte that stands for NaN; the greatest byte of a number.
+#: Bias of a scale of MX, E8M0; the byte for NaN; the greatest byte of a number.
 SCALE_BIAS, SCALE_NAN = 127, 255
 SCALE_MOST = SCALE_NAN - 1
 #: Values of a block of MX.
@@ -23,22 +23,22 @@ SCALE_BYTES = 1
 
 
 class ScaleRule(Enum):
-    """How the scale X of a block follows from its greatest magnitude m."""
+    """Rule for the scale X of a block from its greatest magnitude m."""
 
     FLOOR = "floor"  #: X = 2**(floor(log2 m) - emax), section 6.3 of the specification: codes saturate above greatest
-    RCEIL = "rceil"  #: the least power of two with which m does not saturate (NVIDIA, cuBLAS: 1D block scaling)
+    RCEIL = "rceil"  #: the least power of two for which m does not saturate (NVIDIA, cuBLAS: 1D block scaling)
 
 
 @dataclass(frozen=True)
 class BlockFormat:
-    """The elements of a block. Highest bit first a code is sign, exponent, fraction; or an integer in two's complement.
+    """The elements of a block. A code is, from the highest bit, sign, exponent and fraction; or a two's complement integer.
 
     Parameters
     ----------
     number
-        In the field of a job that chooses the format.
+        Number in the field of a job that selects the format.
     exponent_bits, fraction_bits
-        Of an element. Without exponent bits it is an integer of steps of ``2**-fraction_bits``.
+        Bits of an element. Without exponent bits an element is an integer of steps of ``2**-fraction_bits``.
     greatest
         Code of the greatest number.
     emax
@@ -56,7 +56,7 @@ class BlockFormat:
 
     @property
     def is_integer(self) -> bool:
-        """Whether elements are integers."""
+        """Return whether elements are integers."""
         return self.exponent_bits == 0
 
     @property
@@ -70,7 +70,7 @@ class BlockFormat:
         return SCALE_BYTES + self.values * self.bits // 8
 
     def row_bytes(self, rows: int) -> int:
-        """Bytes of that many rows of 8 values, with the scales of the blocks that begin in them if the first one does."""
+        """Return the bytes of ``rows`` rows of 8 values with the scales of their blocks; the first row must begin a block."""
         return rows * self.bits + -(-8 * rows // self.values) * SCALE_BYTES
 
     @property
@@ -80,7 +80,7 @@ class BlockFormat:
 
     @property
     def has_infinity(self) -> bool:
-        """Whether the code behind the greatest number is infinity, as in IEEE 754."""
+        """Return whether the code after the greatest number is infinity, as in IEEE 754."""
         return self.exponent_bits > 0 and self.greatest + 1 == ((1 << self.exponent_bits) - 1) << self.fraction_bits
 
     @property
@@ -89,7 +89,7 @@ class BlockFormat:
         return 0 if self.is_integer else 2 - (1 << (self.exponent_bits - 1))
 
 
-#: The formats of MX by the name of their codec. What lies beyond ``greatest`` are infinity and NaN: E5M2 has both, E4M3 NaN.
+#: The formats of MX by the name of their codec. Codes beyond ``greatest`` are infinity and NaN: E5M2 has both, E4M3 NaN.
 MX_FORMATS: Mapping[str, BlockFormat] = {
     "mxint8": BlockFormat(0, 0, 6, 0x7F, 0),
     "mxfp8-e4m3": BlockFormat(1, 4, 3, 0x7E, 8),
@@ -102,7 +102,7 @@ MX_FORMATS: Mapping[str, BlockFormat] = {
 
 @dataclass(frozen=True)
 class MxSettings:
-    """How mode mx codes: a format of :data:`MX_FORMATS`, and the rule of the scales, which means nothing to decompression."""
+    """Settings of mode mx: a format of :data:`MX_FORMATS`, and the rule of the scales, which decompression does not need."""
 
     format: str
     rule: ScaleRule = ScaleRule.FLOOR
@@ -117,7 +117,7 @@ class MxSettings:
         return MX_FORMATS[self.format]
 
 
-#: The format whose scales are E4M3 numbers, of which there is one more for the tensor, a float32.
+#: The format whose scales are E4M3 numbers; the tensor has one more scale, a float32.
 NVFP4 = "nvfp4"
 NVFP4_FORMAT = BlockFormat(6, 2, 1, 0x07, 2, values=16)
 NVFP4_SCALE = MX_FORMATS["mxfp8-e4m3"]

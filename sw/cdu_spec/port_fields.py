@@ -1,15 +1,15 @@
-"""Bits of a port and the values that they stand for, by the list of fields that the manifest of generated Verilog has."""
+"""Convert between the bits of a port and the values of its fields, listed as in the manifest of generated Verilog."""
 
 from __future__ import annotations
 
 from typing import Any
 
-#: A port or one of its fields, as it stands in the manifest.
+#: A port or one of its fields, as the manifest has it.
 Entry = dict[str, Any]
 
 
 def pack(port: Entry, value: Any) -> int:
-    """The bits of a port for a value: an integer, or a dictionary or list in the form that :func:`unpack` returns.
+    """Return the bits of a port for a value: an integer, or a dictionary or list in the form that :func:`unpack` returns.
 
     Raises ValueError for integers that do not fit their field and for missing, surplus or unknown fields.
     """
@@ -17,7 +17,7 @@ def pack(port: Entry, value: Any) -> int:
 
 
 def unpack(port: Entry, bits: int) -> Any:
-    """The value of a port: integer, list (fields with a count above 1), or dictionary of these by field name."""
+    """Return the value of a port: integer, list (fields with a count above 1), or dictionary of these by field name."""
     return _unpack(port["fields"], bits)
 
 

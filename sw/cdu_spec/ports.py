@@ -27,7 +27,7 @@ PORTS: Mapping[Channel, Ports] = {
 #: Prefix of the AXI4-Lite port of the registers.
 REGISTER_PORT = "s_axil"
 _IN, _OUT = PORTS[Channel.COMPRESS], PORTS[Channel.DECOMPRESS]
-#: What has a clock of its own together, by the name of that clock. Scales go with values.
+#: Ports that share a clock, by the name of that clock. Scales go with values.
 CLOCKED_PORTS: Mapping[str, tuple[str, ...]] = dict(
     zip(
         OWN_CLOCKS,
@@ -35,10 +35,10 @@ CLOCKED_PORTS: Mapping[str, tuple[str, ...]] = dict(
         strict=True,
     )
 )
-#: The name of the clock that a port may have, by the port.
+#: The name of the clock of a port, by the port.
 CLOCK_OF: Mapping[str, str] = {port: name for name, ports in CLOCKED_PORTS.items() for port in ports}
 
 
 def scale_port_bytes(offsets: bool) -> int:
-    """Bytes per transfer of a scale port: a float32; in units with mode blpa the channel's offset (int16) and two more."""
+    """Return the bytes per transfer of a scale port: a float32; with mode blpa also an offset (int16) and two bytes."""
     return 8 if offsets else 4

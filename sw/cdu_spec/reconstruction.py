@@ -1,4 +1,4 @@
-"""Reconstruction point of the inverse shift quantiser: where in its step a coefficient is put that is not zero."""
+"""Reconstruction point of the inverse shift quantiser: the position within its step of a nonzero coefficient."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from cdu_tools.errors import UserError
 
-#: The point is a number of eighths of a step, 0 to a half.
+#: The point is a number of eighths of a step, 0 to one half.
 POINT_BITS = 3
 STEP_POINTS = 1 << POINT_BITS
 MAX_POINT = STEP_POINTS // 2
 
 
 def point_of(rec: float) -> int:
-    """The number of eighths of a point given in steps: 0, 1/8, 1/4, 3/8 or 1/2. UserError for any other."""
+    """Return the number of eighths of a point given in steps: 0, 1/8, 1/4, 3/8 or 1/2. UserError for any other."""
     eighths = {point / STEP_POINTS: point for point in range(MAX_POINT + 1)}
     if isinstance(rec, bool) or not isinstance(rec, (int, float)) or rec not in eighths:
         raise UserError(f"rec = {rec!r} is not allowed: use {', '.join(f'{one:g}' for one in eighths)}")
@@ -21,8 +21,9 @@ def point_of(rec: float) -> int:
 
 
 def offsets(shifts: Sequence[int], point: int) -> tuple[int, ...]:
-    """What is added to the magnitudes ``|q| << shift`` that are not zero: ``point`` eighths of ``2**shift``, rounded down.
+    """Return the offsets added to nonzero magnitudes ``|q| << shift``: ``point`` eighths of ``2**shift``, rounded down.
 
-    Rounded down, since a quantiser that truncates integers takes away 0 to ``2**shift - 1``, on average less than half a step.
+    They are rounded down because a quantiser that truncates integers removes 0 to ``2**shift - 1``, on average less than half
+    a step.
     """
     return tuple((point << shift) >> POINT_BITS for shift in shifts)

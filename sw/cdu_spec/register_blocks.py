@@ -1,4 +1,4 @@
-"""The registers of one unit, block by block: what it has and what they reset to, as descriptions for other programs need it."""
+"""The registers of one unit, block by block, with their reset values, for descriptions that other programs read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cdu_spec.registers import GLOBAL, Access, Channel, Register, channel_regist
 
 @dataclass(frozen=True)
 class RegisterBlock:
-    """Registers that stand together.
+    """A block of registers with a base address.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class RegisterBlock:
     description
         A sentence.
     registers
-        Those that this unit has; ``reset`` of each is what this unit reads after reset.
+        Registers of this unit; ``reset`` of each is the value read after reset.
     constant
         Names of registers that never change.
     """
@@ -37,7 +37,7 @@ class RegisterBlock:
 
 
 def register_blocks(config: CduConfig) -> Iterator[RegisterBlock]:
-    """All blocks of a unit, its DMA engine's behind them, in the order of their addresses."""
+    """Yield all blocks of a unit, followed by those of its DMA engine, in the order of their addresses."""
     fixed = read_only_values(config)
     known = tuple(_with_reset(entry, fixed[entry.name]) if entry.name in fixed else entry for entry in GLOBAL)
     yield RegisterBlock(None, 0, "What the unit is.", known, frozenset(fixed))
@@ -52,7 +52,7 @@ def register_blocks(config: CduConfig) -> Iterator[RegisterBlock]:
 
 
 def plain(text: str) -> str:
-    """A description without the marks that the manual needs."""
+    """Return a description without the marks that the manual needs."""
     return text.replace("\\*", "*")
 
 
@@ -61,5 +61,5 @@ def _with_reset(entry: Register, value: int) -> Register:
 
 
 def _without_table(entry: Register) -> Register:
-    """Shift tables are there in every unit; without mode jpeg-act they read 0 and writes do nothing."""
+    """Return the register of a unit without mode jpeg-act: shift tables exist but read 0, and writes do nothing."""
     return replace(entry, access=Access.RO) if entry.name.startswith("SHIFTS") else entry

@@ -104,7 +104,7 @@ in the records of all jobs whose scales had not come when it was found; where ev
 
 
 def registers_markdown() -> str:
-    """The text of docs/reference/registers.md."""
+    """Return the text of docs/reference/registers.md."""
     lines = [_INTRODUCTION + "\n".join(f"| {access.value} | {text} |" for access, text in _ACCESS.items()), ""]
     lines += ["| block | addresses |", "|---|---|", f"| global | {_hex(0)} to {_hex(BLOCK_BYTES - 1)} |"]
     lines += [f"| {channel.value} | {_hex(channel.base)} to {_hex(channel.base + BLOCK_BYTES - 1)} |" for channel in Channel]
@@ -122,7 +122,7 @@ def registers_markdown() -> str:
 
 
 def c_header() -> str:
-    """A C header (C99, C++) with the address, fields, and named values of every register.
+    """Return a C header (C99, C++) with the address, fields, and named values of every register.
 
     The registers of a channel are given as offsets to ``CDU_COMPRESS`` or ``CDU_DECOMPRESS``.
     """
@@ -149,7 +149,7 @@ def _hex(number: int) -> str:
 
 
 def register_summary(table: Sequence[Register]) -> Iterator[str]:
-    """All registers of a block in one table."""
+    """Yield all registers of a block in one table."""
     yield "| offset | register | access | reset | |"
     yield "|---|---|---|---|---|"
     for register in table:
@@ -173,7 +173,7 @@ def _sentence(text: str) -> str:
 
 
 def register_details(table: Sequence[Register]) -> Iterator[str]:
-    """The fields of all registers that have some; those of equal neighbours once."""
+    """Yield the fields of all registers that have some; those of equal neighbours once."""
     several = [register for register in table if not register.is_number]
     for fields, group in groupby(several, key=lambda register: register.fields):
         names = [register.name for register in group]
@@ -206,7 +206,7 @@ def register_definitions(prefix: str, register: Register) -> Iterator[str]:
         yield _define(name, f"{register.offset:#05x}u")
     if register.reset:
         yield _define(f"{name}_RESET", f"{register.reset:#010x}u")
-    # The elements of arrays are made by loops
+    # Loops make the elements of arrays.
     for part in register.fields if register.count == 1 and not register.is_number else ():
         field = f"{name}_{identifier(part.name)}"
         if part.is_flag:
@@ -227,7 +227,7 @@ def _define(name: str, value: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """The name of a field or value as languages take it: capitals, digits and underscores."""
+    """Return the name of a field or value in capitals, digits and underscores, as languages require."""
     return "".join(letter if letter.isalnum() else "_" for letter in name).upper()
 
 

@@ -1,4 +1,4 @@
-"""The register map: what a driver sees through the AXI4-Lite port of a unit.
+"""The register map: registers of a unit at its AXI4-Lite port.
 
 The RTL, docs/reference/registers.md, the C header, the driver and the tests are all made from the tables in this file.
 Registers have 32 bits. After a global block come two channels of the same layout, one per direction.
@@ -23,11 +23,11 @@ from cdu_spec.rounding import Rounding
 ADDRESS_BITS = 12
 REGISTER_BITS = 32
 REGISTER_BYTES = REGISTER_BITS // 8
-#: Bytes of the address space that each block has.
+#: Bytes of the address space of each block.
 BLOCK_BYTES = 0x400
 #: Bits of a job's counts (BEATS, ROW_BEATS, CHANNEL_ROWS): up to 2 GiB of float32.
 COUNT_BITS = 26
-#: Jobs that wait in a channel, besides those that its data path has taken.
+#: Jobs that wait in a channel, besides those in its data path.
 JOB_QUEUE = 2
 #: Most jobs that were started and have not ended, per channel.
 MAX_JOBS = 31
@@ -47,10 +47,10 @@ SHIFT_REGISTERS = BLOCK_VALUES // _SHIFTS_PER_REGISTER
 
 
 class Access(Enum):
-    """What reads and writes do."""
+    """The effect of reads and writes."""
 
     RO = "RO"  #: read only; a write is a bad access
-    RW = "RW"  #: reads give what was written
+    RW = "RW"  #: reads return the written value
     WO = "WO"  #: writes act once; reads give 0
     W1C = "W1C"  #: sticky bits; writing 1 clears a bit, unless it is set anew in the same cycle
 
@@ -68,7 +68,7 @@ class Channel(Enum):
 
 
 class ScaleSource(IntEnum):
-    """Where a job's scales come from (MODE.scales)."""
+    """Source of a job's scales (MODE.scales)."""
 
     EITHER = 0  #: whichever comes first; jobs that wait for scales together then all take theirs from the same source
     PORT = 1
@@ -77,22 +77,22 @@ class ScaleSource(IntEnum):
 
 @dataclass(frozen=True)
 class Field:
-    """``width`` bits of a register from bit ``low`` on.
+    """A field of ``width`` bits of a register, from bit ``low``.
 
     Parameters
     ----------
     name, low, width, description
-        Its place in the register, and what it means.
+        Position in the register, and meaning.
     reset
         Number after reset.
     values
-        Names of numbers that it may hold.
+        Names of numbers that the field may hold.
     lowest, highest
-        Bounds of the numbers that it takes, both included; ``highest`` None: all that its bits can hold.
+        Bounds of the accepted numbers, both included; ``highest`` None: the greatest number of its bits.
     at_start
-        CONTROL.start judges the number by these bounds and refuses the job; otherwise the write is refused.
+        True if CONTROL.start checks the bounds and refuses the job; otherwise the write is refused.
     signed
-        The number has a sign: a write may repeat it up to the top of the register.
+        True if the number has a sign: a write may repeat it up to the top of the register.
     """
 
     name: str
@@ -108,22 +108,22 @@ class Field:
 
     @property
     def is_flag(self) -> bool:
-        """Whether the field is a bit that says yes or no."""
+        """Return whether the field is a flag of one bit."""
         return self.width == 1 and not self.values
 
     @property
     def is_bounded(self) -> bool:
-        """Return whether there are numbers of its width that it does not take."""
+        """Return whether the bounds exclude numbers of its width."""
         return self.lowest > 0 or self.highest is not None
 
     @property
     def bounds(self) -> range:
-        """The numbers that it takes."""
+        """The numbers that the field accepts."""
         return range(self.lowest, (1 << self.width if self.highest is None else self.highest + 1))
 
     @property
     def written(self) -> range:
-        """The numbers that a write may have."""
+        """The numbers that may be written."""
         return range(1 << self.width) if self.at_start else self.bounds
 
     @property
@@ -132,7 +132,7 @@ class Field:
         return ((1 << self.width) - 1) << self.low
 
     def get(self, register: int) -> int:
-        """The field's value in a register's value."""
+        """Return the field's value in a register's value."""
         return (register & self.mask) >> self.low
 
 
@@ -141,10 +141,10 @@ class Register:
     """One register, or ``count`` equal ones at consecutive addresses.
 
     ``offset`` counts bytes from the start of the block. ``channels`` names the channels that have the register (ignored in
-    the global block). What ``configured`` registers read depends on the configuration (:func:`read_only_values`). With
+    the global block). The values of ``configured`` registers depend on the configuration (:func:`read_only_values`). With
     ``modes`` the register exists in units that have at least one of them, with ``coder`` in units that have it, with ``option``
     in those whose parameter of that name is not 0. Bits outside the fields read 0; a write to them is ignored in registers of
-    flags, and refused where it would cut off a number (:meth:`takes`).
+    flags, and refused if it would cut off a number (:meth:`takes`).
     """
 
     name: str
@@ -160,7 +160,7 @@ class Register:
     option: str = ""
 
     def exists_in(self, config: CduConfig) -> bool:
-        """Whether a unit of this configuration has the register."""
+        """Return whether a unit of this configuration has the register."""
         if self.coder is not None and self.coder not in config.built_coders:
             return False
         if self.option and not getattr(config, self.option):
@@ -169,7 +169,7 @@ class Register:
 
     @property
     def is_number(self) -> bool:
-        """Whether the register is one number of all its bits."""
+        """Return whether the register is one number of all its bits."""
         return self.fields[0].width == REGISTER_BITS
 
     @property
@@ -195,13 +195,13 @@ class Register:
         return sum(part.reset << part.low for part in self.fields)
 
     def field(self, name: str) -> Field:
-        """A field by name."""
+        """Return a field by name."""
         return next(part for part in self.fields if part.name == name)
 
     def pack(self, **values: int) -> int:
-        """The register's value with these fields, zeros elsewhere.
+        """Return the register's value with these fields, and zeros elsewhere.
 
-        Raises KeyError for an unknown field and ValueError for a number that a write must not have.
+        Raises KeyError for an unknown field and ValueError for a number that must not be written.
         """
         known = {part.name: part for part in self.fields}
         result = 0
@@ -213,26 +213,26 @@ class Register:
         return result
 
     def unpack(self, value: int) -> dict[str, int]:
-        """All fields of a value."""
+        """Return all fields of a value."""
         return {part.name: part.get(value) for part in self.fields}
 
 
 def _number(width: int, description: str, reset: int = 0) -> tuple[Field, ...]:
-    """A register that is one number."""
+    """Return the fields of a register that is one number."""
     return (Field("value", 0, width, description, reset),)
 
 
 def _count(description: str) -> tuple[Field, ...]:
-    """A register that is a count of a job."""
+    """Return the fields of a register that is a count of a job."""
     return (Field("value", 0, REGISTER_BITS, description, lowest=1, highest=(1 << COUNT_BITS) - 1, at_start=True),)
 
 
 def _flags(*named: tuple[str, str], reset: int = 0) -> tuple[Field, ...]:
-    """Single bits from bit 0 on."""
+    """Return single bits from bit 0."""
     return tuple(Field(name, place, 1, description, reset) for place, (name, description) in enumerate(named))
 
 
-#: What can go wrong in a channel. The driver's exceptions and the documents use these sentences.
+#: Errors of a channel. The driver's exceptions and the documents use these sentences.
 ERROR_FLAGS = (
     ("early_last", "the input of a job ended too early; zeros took the place of what was missing"),
     ("late_last", "the input of a job was too long; the rest up to TLAST was thrown away"),
@@ -269,7 +269,7 @@ ERROR_FLAGS = (
     ("bad_crc", "the four bytes behind a payload were not its CRC-32, or not there"),
 )
 
-#: Those that a job has by itself: its record says which.
+#: Errors that belong to a single job, named in its record.
 JOB_ERRORS = (
     "early_last",
     "late_last",
@@ -725,12 +725,12 @@ _BY_NAME = {register.name: register for register in (*GLOBAL, *CHANNEL)}
 
 
 def register(name: str) -> Register:
-    """A register by name."""
+    """Return a register by name."""
     return _BY_NAME[name]
 
 
 def address(name: str, channel: Channel | None = None, index: int = 0) -> int:
-    """Address of a register: of the global block without a channel."""
+    """Return the address of a register; without a channel that of the global block."""
     entry = _BY_NAME[name]
     table = GLOBAL if channel is None else channel_registers(channel)
     assert entry in table, f"no register {name} in {channel or 'the global block'}"
@@ -739,13 +739,13 @@ def address(name: str, channel: Channel | None = None, index: int = 0) -> int:
 
 
 def channel_registers(channel: Channel, config: CduConfig | None = None) -> tuple[Register, ...]:
-    """The registers that a channel has, in a unit of this configuration if there is one."""
+    """Return the registers of a channel, in a unit of this configuration if one is given."""
     present = (entry for entry in CHANNEL if channel in entry.channels)
     return tuple(entry for entry in present if config is None or entry.exists_in(config))
 
 
 def read_only_values(config: CduConfig) -> dict[str, int]:
-    """Values of the global registers that say what a unit of this configuration is."""
+    """Return the values of the global registers that describe a unit of this configuration."""
     built = {mode.name.lower(): int(mode in config.built_modes) for mode in Mode}
     built |= {coder.label: int(config.has_dct and coder in config.built_coders) for coder in Coder}
     return {name: _BY_NAME[name].reset for name in ("ID", "VERSION", "QUEUES")} | {
@@ -770,7 +770,7 @@ def read_only_values(config: CduConfig) -> dict[str, int]:
 
 
 def pack_quantizer(settings: AffineSettings) -> int:
-    """The value of QUANTIZER."""
+    """Return the value of QUANTIZER."""
     return _BY_NAME["QUANTIZER"].pack(
         bits_log2=CODE_BITS.index(settings.bits),
         step_log2=settings.step_log2,
@@ -781,12 +781,12 @@ def pack_quantizer(settings: AffineSettings) -> int:
 
 
 def pack_mx(settings: MxSettings) -> int:
-    """The value of MX_CODING."""
+    """Return the value of MX_CODING."""
     return _BY_NAME["MX_CODING"].pack(format=settings.kind.number, rule=list(ScaleRule).index(settings.rule))
 
 
 def pack_shift_registers(shifts: tuple[int, ...]) -> list[int]:
-    """The values of the registers of a shift table, from 64 shifts (0..7) in the order of the payload."""
+    """Return the values of the registers of a shift table, from 64 shifts (0..7) in the order of the payload."""
     assert len(shifts) == BLOCK_VALUES
     entry = _BY_NAME["SHIFTS0"]
     return [
@@ -796,7 +796,7 @@ def pack_shift_registers(shifts: tuple[int, ...]) -> list[int]:
 
 
 def entries(config: CduConfig) -> Iterator[dict[str, Any]]:
-    """Every register of a unit with its address, for the manifest of generated files."""
+    """Yield every register of a unit with its address, for the manifest of generated files."""
     fixed = read_only_values(config)
     for block, channel in (("global", None), *((channel.value, channel) for channel in Channel)):
         for entry in GLOBAL if channel is None else channel_registers(channel, config):

@@ -15,7 +15,7 @@ _SCHEMA = "http://www.w3.org/2001/XMLSchema-instance"
 
 
 def svd(config: CduConfig) -> str:
-    """The text of NAME.svd. The peripheral CDU stands at address 0: whoever builds a system puts its place there."""
+    """Return the text of NAME.svd. The peripheral CDU is at address 0; the builder of a system replaces this address."""
     device = Element("device", {"schemaVersion": "1.3", "xmlns:xs": _SCHEMA, "xs:noNamespaceSchemaLocation": "CMSIS-SVD.xsd"})
     _texts(
         device,
@@ -76,6 +76,6 @@ def _field(fields: Element, part: Field) -> None:
 
 
 def _texts(parent: Element, **texts: object) -> None:
-    """Children with nothing but a text, in the order in which the schema wants them."""
+    """Add children with nothing but a text, in the order of the schema."""
     for tag, text in texts.items():
         SubElement(parent, tag).text = str(text)

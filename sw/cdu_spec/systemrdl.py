@@ -9,7 +9,7 @@ from cdu_spec.register_blocks import RegisterBlock, plain, register_blocks
 from cdu_spec.register_documents import identifier
 from cdu_spec.registers import MAJOR, MINOR, REGISTER_BITS, REGISTER_BYTES, Access, Field, Register
 
-#: What software and the unit may do with a field. The unit changes what is read only and what is sticky.
+#: Access of software and of the unit to a field. The unit changes read-only and sticky fields.
 _ACCESS = {
     Access.RO: "sw = r; hw = w;",
     Access.RW: "sw = rw; hw = r;",
@@ -20,9 +20,9 @@ _CONSTANT = "sw = r; hw = na;"
 
 
 def systemrdl(config: CduConfig, top: str, taken: Collection[str] = ()) -> str:
-    """The text of NAME.rdl: an address map called ``top``, a register file for each block but the global one.
+    """Return the text of NAME.rdl: an address map called ``top``, a register file for each block but the global one.
 
-    Fields whose names are ``taken`` in the language that the text is turned into get an underscore behind their name.
+    Fields whose names are ``taken`` in the target language of the text get an underscore after their name.
     """
     lines = [
         f"// Registers of {config.unit_name}, version {MAJOR}.{MINOR} of the map",

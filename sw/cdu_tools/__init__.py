@@ -1,1 +1,1 @@
-"""What every package needs and no paper names: files, errors, caches, compilers, Yosys, Verilator."""
+"""Tools that every package needs: files, errors, caches, compilers, Yosys, Verilator."""

@@ -1,7 +1,7 @@
-"""Where built things are kept: folders named by a hash of everything that went into them, with a record of what is in them.
+"""Cache of built files: folders named by a hash of all their inputs, with a record of their contents.
 
-What is kept here is loaded and run, so it is used only where nobody else can have put it: the folder belongs to the user (or to
-root) and nobody else may write to it. An entry whose files are not those of its record is made again.
+Files in the cache are loaded and run, so they are used only if no other user can have written them: the folder belongs to the
+user (or to root) and no other user may write to it. An entry with files that differ from its record is made again.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from cdu_tools.errors import UserError
 
 #: Environment variable with the folder of the cache.
 FOLDER_VARIABLE = "CDU_CACHE_DIR"
-#: In an entry: the SHA-256 of each of its files.
+#: File of an entry with the SHA-256 of each of its files.
 _RECORD = "sha256.json"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def folder() -> Path:
-    """The cache: ``$CDU_CACHE_DIR``, else ``cdu`` in the user's cache folder, else (no home) a folder for temporary files."""
+    """Return the cache: ``$CDU_CACHE_DIR``, else ``cdu`` in the user's cache folder, else (no home) a temporary folder."""
     if own := os.environ.get(FOLDER_VARIABLE):
         return Path(own)
     try:
@@ -39,7 +39,7 @@ def folder() -> Path:
 
 
 def entry(kind: str, ingredients: Any, make: Callable[[Path], None]) -> Path:
-    """The folder of an entry; ``make`` fills it when it is not there yet, or is not as it was made.
+    """Return the folder of an entry; ``make`` fills it if it is missing or differs from its record.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ def entry(kind: str, ingredients: Any, make: Callable[[Path], None]) -> Path:
     ingredients
         Everything that the content depends on, as plain values.
     make
-        Fills an empty folder. The folder gets its name when it is complete, so nobody sees half of it; of several processes
-        one makes it and the others wait.
+        Fills an empty folder. The folder gets its name when it is complete, so that no process sees an incomplete one; of
+        several processes one makes it and the others wait.
 
-    Raises UserError when the cache cannot be written, or belongs to somebody else.
+    Raises UserError if the cache cannot be written, or belongs to another user.
     """
     target = _place(kind, ingredients)
     try:
@@ -61,7 +61,7 @@ def entry(kind: str, ingredients: Any, make: Callable[[Path], None]) -> Path:
         with lock(target.with_name(f".{target.name}.lock")) as alone:
             if alone:
                 for left in target.parent.glob(f".{target.name}.*.partial"):
-                    # Of a process that was ended.
+                    # A process that was killed has left it.
                     _remove(left)
             if not _is_whole(target):
                 partial = Path(tempfile.mkdtemp(".partial", f".{target.name}.", target.parent))
@@ -72,14 +72,14 @@ def entry(kind: str, ingredients: Any, make: Callable[[Path], None]) -> Path:
                 finally:
                     _remove(partial)
     except OSError as error:
-        # Where locks do not work another process may have been faster: its folder holds the same.
+        # Without working locks another process may have been faster: its folder has the same content.
         if not _is_whole(target):
             raise UserError(cannot_use(target.parent, f"{error.strerror or error}")) from None
     return target
 
 
 def find(kind: str, ingredients: Any) -> Path | None:
-    """The folder of an entry where it is there and as it was made, else None."""
+    """Return the folder of an entry if it exists and matches its record, else None."""
     target = _place(kind, ingredients)
     with suppress(OSError):
         if target.is_dir():
@@ -89,7 +89,7 @@ def find(kind: str, ingredients: Any) -> Path | None:
 
 
 def load_library(path: Path) -> ctypes.CDLL:
-    """Load a shared library of an entry; UserError where the system does not (a folder from which nothing may be run)."""
+    """Load a shared library of an entry; UserError if the system refuses (a folder from which nothing may be run)."""
     try:
         return ctypes.CDLL(str(path.resolve()))
     except OSError as error:
@@ -97,9 +97,9 @@ def load_library(path: Path) -> ctypes.CDLL:
 
 
 def make_private(place: Path) -> None:
-    """Make a folder of the cache when it is missing.
+    """Make a folder of the cache if it is missing.
 
-    Raises UserError for one that belongs to somebody else or that others may write to, OSError when it cannot be made.
+    Raises UserError for a folder that belongs to another user or that others may write to, OSError if it cannot be made.
     """
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = place.stat()
@@ -110,13 +110,13 @@ def make_private(place: Path) -> None:
 
 
 def cannot_use(place: Path, reason: str) -> str:
-    """The sentence for a cache that cannot be used."""
+    """Return the sentence for a cache that cannot be used."""
     return f"cannot use the cache {place}: {reason}; set {FOLDER_VARIABLE} to another folder"
 
 
 @contextmanager
 def lock(path: Path) -> Iterator[bool]:
-    """Keep other processes out as long as the block runs; gives False where the file system cannot do that."""
+    """Keep other processes out while the block runs; yields False if the file system has no locks."""
     import fcntl
 
     with path.open("w") as file:
@@ -134,12 +134,12 @@ def _place(kind: str, ingredients: Any) -> Path:
 
 
 def _is_ours(found: os.stat_result) -> bool:
-    """Whether a file is the user's own, or root's, who may change everything anyway."""
+    """Return whether a file belongs to the user, or to root, which may change everything anyway."""
     return found.st_uid in (os.geteuid(), 0)
 
 
 def _is_whole(target: Path) -> bool:
-    """Whether an entry is ours alone and holds exactly what was put into it."""
+    """Return whether an entry belongs to us alone and matches its record."""
     try:
         found = target.lstat()
         if not stat.S_ISDIR(found.st_mode) or not _is_ours(found) or found.st_mode & _OTHERS_WRITE:
@@ -151,7 +151,7 @@ def _is_whole(target: Path) -> bool:
 
 
 def _contents(place: Path) -> dict[str, str]:
-    """SHA-256 of each file of an entry but the record; ValueError for what is neither a file of ours nor a folder."""
+    """Return the SHA-256 of each file of an entry except the record; ValueError if one is no file of ours."""
     found = {}
     for path in place.rglob("*"):
         about = path.lstat()
@@ -166,9 +166,9 @@ def _contents(place: Path) -> dict[str, str]:
 
 
 def _put(made: Path, target: Path) -> None:
-    """Give a complete folder its name; what stood there goes."""
+    """Rename a complete folder to its final name, and remove any previous one."""
     if os.path.lexists(target):
-        # Within the same folder: that needs no permission on what is moved.
+        # A rename within one folder needs no permission on the renamed files.
         old = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
         target.rename(old)
         _remove(old)

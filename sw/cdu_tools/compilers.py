@@ -1,4 +1,4 @@
-"""The C++ compiler that kernels, simulators and compiled units are built with."""
+"""Find the C++ compiler for kernels, simulators and compiled units."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cdu_tools.errors import MissingToolError
 
 
 def cpp_compiler(user: str, otherwise: str = "") -> str:
-    """Path of the compiler: ``$CXX``, or else the first of c++, g++ and clang++ that is there.
+    """Return the path of the compiler: ``$CXX``, or else the first of c++, g++ and clang++ that is found.
 
     Raises MissingToolError, a sentence that begins with its ``user`` and may end with what to do ``otherwise``.
     """

@@ -1,4 +1,4 @@
-"""Lists that name things once."""
+"""Check that lists have no repeated names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cdu_tools.errors import UserError
 
 
 def check_distinct(what: str, names: Iterable[str] | None) -> None:
-    """UserError when a name, of what is called ``what``, stands in a list more than once."""
+    """Raise UserError if a name, called ``what`` in the message, occurs in a list more than once."""
     seen: set[str] = set()
     for name in names or ():
         if name in seen:

@@ -1,4 +1,4 @@
-"""Writing files so that nothing is ever half there, and what stood at a name stays what it was."""
+"""Write files atomically, and keep permissions and links of the files that they replace."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cdu_tools.errors import UserError
 
 STANDARD_INPUT, STANDARD_OUTPUT = Path("/dev/stdin"), Path("/dev/stdout")
-#: What is written, one after the other.
-Parts = Sequence[str | bytes | memoryview]
+#: Pieces of content that are written in order.
+Parts = Iterable[str | bytes | memoryview]
 #: Symbolic links that the kernel follows.
 _MOST_LINKS = 40
 _NEW_FILE, _PRIVATE = 0o666, 0o600
@@ -24,25 +24,36 @@ _NEVER_FOLLOWED = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CL
 
 
 def write_whole(path: Path, *content: str | bytes | memoryview) -> None:
-    """Write a file so that everybody sees all of it, or what was there before.
+    """Write a file so that readers see either all of it or the previous content.
 
-    A new file has the mode that the umask gives it. A file that is there is replaced by one of its mode, and as root of its
-    owner; a symbolic link stays and its target is replaced. Of a file with several names (hard links) this name is replaced,
-    the others keep what they have. What is no file (a device, a FIFO, ``/dev/stdout``) is written to.
+    A new file gets its mode from the umask. An existing file is replaced by one with its mode, and as root with its owner; a
+    symbolic link is kept and its target is replaced. If a file has several names (hard links), only this name is replaced. A
+    path that is no regular file (a device, a FIFO, ``/dev/stdout``) is written to.
 
     Parameters
     ----------
     path
-        Any name that the system allows. Nothing is left under any other when this ends, by an error or a signal that Python
-        sees as well.
+        Any name that the system allows. No temporary file is left afterwards, also after an error or a signal that Python
+        handles.
     content
-        Texts (UTF-8) and bytes, written one after the other.
+        Texts (UTF-8) and bytes, written in order.
 
-    Raises UserError when the file cannot be written: with a directory at the name, in a folder that does not exist, without
-    permission (a read-only file is not replaced), without room.
+    Raises UserError if the file cannot be written: a directory at the name, a folder that does not exist, missing
+    permission (a read-only file is not replaced), or a full disk.
+    """
+    write_parts(path, content)
+
+
+def write_parts(path: Path, content: Parts) -> None:
+    """Write as :func:`write_whole` does, with content that may be made while it is written.
+
+    Of a file no more than one part is in memory at a time. What is no file gets its first byte when all parts are made, so that
+    an error on the way leaves nothing there either.
     """
     with _refusals(path):
         there = _there(path)
+        if _own_descriptor(path) is not None or not (there is None or stat.S_ISREG(there.st_mode)):
+            content = list(content)
         if (descriptor := _own_descriptor(path)) is not None:
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -54,7 +65,7 @@ def write_whole(path: Path, *content: str | bytes | memoryview) -> None:
 
 
 def check_target(path: Path) -> None:
-    """UserError where :func:`write_whole` cannot succeed as far as that can be known without writing."""
+    """Raise UserError if :func:`write_whole` cannot succeed, as far as this can be known without writing."""
     with _refusals(path):
         there = _there(path)
         if _own_descriptor(path) is None and (there is None or stat.S_ISREG(there.st_mode)):
@@ -66,7 +77,7 @@ def check_target(path: Path) -> None:
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder and those around it, unless it is there; UserError when that cannot be done."""
+    """Make a folder and its parents if they are missing; UserError if this fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -75,7 +86,7 @@ def make_folder(path: Path) -> Path:
 
 
 def _there(path: Path) -> os.stat_result | None:
-    """What stands at a name, or None; OSError for what is never written to."""
+    """Return the status of an existing path, or None; OSError for paths that are never written to."""
     try:
         there = path.stat()
     except FileNotFoundError:
@@ -89,9 +100,11 @@ def _there(path: Path) -> os.stat_result | None:
 
 @contextmanager
 def _refusals(path: Path) -> Iterator[None]:
-    """What the system says against writing a file as a UserError."""
+    """Turn an error of the system while writing a file into a UserError."""
     try:
         yield
+    except UserError:
+        raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise UserError(f"cannot write {path}: {reason or error}") from None
@@ -102,11 +115,11 @@ def _may_write(path: Path) -> bool:
 
 
 def _replace(path: Path, there: os.stat_result | None, content: Parts) -> None:
-    """Write beside a file (or where none is), under a name that nobody knows, and rename."""
-    # Short: a name may have 255 bytes. Its own, so it may be removed whatever happens.
+    """Write beside a file (or where none is) under a random name, and rename."""
+    # The name is short because a name may have 255 bytes, and random so that it may be removed in any case.
     partial = path.with_name(f".cdu-{secrets.token_hex(8)}")
     try:
-        # Private from its first moment where the file is, so that nobody holds it open when its content comes.
+        # A replacement is private from the start, so that no other user holds it open when its content arrives.
         file = os.open(partial, _NEVER_FOLLOWED, _NEW_FILE if there is None else _PRIVATE)
         mode = stat.S_IMODE(os.fstat(file).st_mode if there is None else there.st_mode) & 0o777
         _write(file, content, private=True)
@@ -127,12 +140,12 @@ def _write(descriptor: int, content: Parts, *, private: bool = False) -> None:
         if private:
             os.fchmod(file.fileno(), _PRIVATE)
         for part in content:
-            # Names that are no UTF-8 reach a text as surrogates.
+            # Names that are not UTF-8 appear in a text as surrogates.
             file.write(part.encode(errors="surrogateescape") if isinstance(part, str) else part)
 
 
 def _own_descriptor(path: Path) -> int | None:
-    """The open file of this process that a name stands for, as ``/dev/stdout`` does; what is written there goes on there."""
+    """Return the open file of this process behind a name such as ``/dev/stdout``, at whose position writing continues."""
     for _ in range(_MOST_LINKS):
         folder = os.path.realpath(path.parent)
         if re.fullmatch(rf"/proc/(self|{os.getpid()})(/task/\d+)?/fd", folder) and path.name.isdecimal():

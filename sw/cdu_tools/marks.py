@@ -1,4 +1,4 @@
-"""Parts of a page that a command writes, between two lines that stay."""
+"""Parts of a page that a command writes, between two permanent lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Marks:
         return f"<!-- {self.name}: end -->"
 
     def parts(self, page: Path) -> tuple[str, str, str]:
-        """A page before, between and after the marks; UserError when it or they are missing."""
+        """Return a page before, between and after the marks; UserError if the page or the marks are missing."""
         try:
             text = page.read_text(encoding="utf-8")
         except OSError as error:
@@ -42,12 +42,12 @@ class Marks:
         return before, between, after
 
     def check(self, page: Path) -> None:
-        """UserError when :meth:`put` could not do its work, for what is missing or may not be written."""
+        """Raise UserError if :meth:`put` would fail, because the page or marks are missing or it may not be written."""
         self.parts(page)
         if not os.access(page, os.W_OK):
             raise UserError(f"cannot write {page}: {os.strerror(errno.EACCES)}")
 
     def put(self, page: Path, text: str) -> None:
-        """Write what stands between the marks, which begins and ends with a line of its own."""
+        """Write the text between the marks, which begins and ends with a line of its own."""
         before, _, after = self.parts(page)
         write_whole(page, f"{before}{self.begin}{text}{self.end}{after}")

@@ -1,4 +1,4 @@
-"""How much memory a process may have, as far as the system says so."""
+"""Determine the memory that a process may use, as far as the system tells."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 
 _GROUPS = Path("/sys/fs/cgroup")
-#: Part of the memory that a tensor may take: making it takes up to three times its size, and its stream is there too.
+#: Divisor of the memory for a tensor: making a tensor takes up to three times its size, and its stream exists too.
 _TENSOR_PARTS = 4
 
 
 def tensor_bytes() -> int:
-    """Bytes of a tensor that is made or read without being asked whether that may be: a quarter of :func:`usable_bytes`."""
+    """Return the default limit in bytes of a tensor that is made or read: a quarter of :func:`usable_bytes`."""
     return usable_bytes() // _TENSOR_PARTS
 
 
 def usable_bytes() -> int:
-    """Bytes: the machine's memory, or less by the limit of a control group or by what RLIMIT_AS leaves."""
+    """Return the machine's memory in bytes, or less by the limit of a control group or by RLIMIT_AS."""
     page = os.sysconf("SC_PAGE_SIZE")
     limits = [os.sysconf("SC_PHYS_PAGES") * page, *_group_limits()]
     space, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -29,7 +29,7 @@ def usable_bytes() -> int:
 
 
 def _group_limits() -> Iterator[int]:
-    """Limits of the control groups, of either version, that the process is in."""
+    """Yield the limits of the control groups of the process, of either version."""
     lines: list[str] = []
     with suppress(OSError):
         lines = Path("/proc/self/cgroup").read_text().splitlines()
@@ -42,8 +42,8 @@ def _group_limits() -> Iterator[int]:
 
 
 def _along(root: Path, path: str, file: str) -> Iterator[int]:
-    """The numbers that files of this name in a group and those around it hold."""
+    """Yield the numbers in files of this name in a group and its parents."""
     group = Path(path.lstrip("/"))
     for folder in (group, *group.parents):
-        with suppress(OSError, ValueError):  # the root has none, and none may be "max"
+        with suppress(OSError, ValueError):  # the root has no such file, and a file may hold "max"
             yield int((root / folder / file).read_text())

@@ -1,4 +1,4 @@
-"""Work for several processors: threads that wait for programs, and processes that end with the one that started them."""
+"""Parallel work: threads that wait for programs, and processes that end with the process that started them."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from typing import TypeVar
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-#: Seconds that a process has to clean up once the one that it works for is gone.
+#: Seconds that a process has to clean up after its parent has ended.
 _GRACE_SECONDS = 3.0
 
 
 def largest_first(
     work: Callable[[_Item], _Result], items: Sequence[_Item], size: Callable[[_Item], float], threads: int | None = None
 ) -> list[_Result]:
-    """What ``work`` returns for each item, in the order of the items.
+    """Return the results of ``work`` for each item, in the order of the items.
 
-    The first error is raised when what is under way has ended; nothing else begins after it.
+    The first error is raised after the items under way have ended; no other item begins after it.
 
     Parameters
     ----------
     work
-        Runs in threads, which suffice where it waits for programs in processes of their own (Yosys, nextpnr).
+        Runs in threads, which suffice if it waits for programs in processes of their own (Yosys, nextpnr).
     items
-        What to work on.
+        The items.
     size
-        How long an item takes, in any unit: the largest begin first, so that none is left for the end.
+        Returns the expected duration of an item, in any unit: the largest begin first, so that none is left for the end.
     threads
-        Items at once; default: as many as there are processors.
+        Items at once; by default the number of processors.
     """
     order = sorted(range(len(items)), key=lambda place: -size(items[place]))
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
@@ -48,7 +48,7 @@ def largest_first(
 
 
 def processes(count: int) -> ProcessPoolExecutor:
-    """So many processes. When this one ends, in whatever way, they end what they run, and themselves."""
+    """Return a pool of ``count`` processes that end, with the programs they run, when this process ends in any way."""
     # Forked processes would inherit the locks of threads that do not exist in them.
     return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_start)
 
@@ -56,18 +56,18 @@ def processes(count: int) -> ProcessPoolExecutor:
 def _start() -> None:
     """Prepare a process for its work.
 
-    It ends when the one that started it is gone: its work is interrupted, so that this ends its programs. There are as many
-    processes as the user wants threads, so libraries start no more of them.
+    The process ends after its parent has ended: its work is interrupted, so that it ends its programs. The user's number of
+    threads is the number of processes, so that libraries start no threads of their own.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # A shell lets what it starts in the background ignore interrupts.
+    # A shell lets background programs ignore interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     parent = multiprocessing.parent_process()
     assert parent is not None, "a worker has a parent"
 
     def watch() -> None:
         parent.join()
-        # Of the whole process any thread could take it, and what the first one waits for would go on.
+        # Any thread could receive a signal to the process, and the program that the main thread waits for would go on.
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         time.sleep(_GRACE_SECONDS)
         os._exit(1)

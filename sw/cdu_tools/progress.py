@@ -1,4 +1,4 @@
-"""How a study says how far it is."""
+"""Interface through which a study reports its progress."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Is told how far a study is; it may be told from several threads."""
+    """Receives the progress of a study, possibly from several threads."""
 
     def begin(self, what: str, total: int | None = None) -> None:
-        """Something begins, of so many steps when that is known; it ends where something else begins."""
+        """Begin a part of ``total`` steps, if known; it ends where the next one begins."""
 
     def step(self) -> None:
-        """One of the steps is done."""
+        """Count one step as done."""
 
     def say(self, line: str) -> None:
-        """A result that is there before the others."""
+        """Report a result that is ready before the others."""
 
 
 class Silent:
     """Shows nothing."""
 
     def begin(self, what: str, total: int | None = None) -> None:
-        """See :class:`Progress`."""
+        """Implement :class:`Progress`."""
 
     def step(self) -> None:
-        """See :class:`Progress`."""
+        """Implement :class:`Progress`."""
 
     def say(self, line: str) -> None:
-        """See :class:`Progress`."""
+        """Implement :class:`Progress`."""
 
 
 class Lines(Silent):
-    """Prints to standard error what begins, and results."""
+    """Prints the parts that begin, and results, to standard error."""
 
     def begin(self, what: str, total: int | None = None) -> None:
-        """See :class:`Progress`."""
+        """Implement :class:`Progress`."""
         print(f"{what} ...", file=sys.stderr, flush=True)
 
     def say(self, line: str) -> None:
-        """See :class:`Progress`."""
+        """Implement :class:`Progress`."""
         print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Reports: tables, pages of Markdown, and the files that a command leaves in a folder."""
+"""Reports: tables, Markdown pages, and the files that a command writes to a folder."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 
 from cdu_tools.files import write_whole
 
-#: What stands at the right of its column: a number, alone, before a unit, or with more behind it; a cell that is left empty.
+#: Cells that are aligned right: a number, alone, before a unit, or before more text; an empty cell.
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?( |x|%|e[-+]|$)|-?$")
-#: A stroke that is text.
+#: An escaped vertical bar.
 _STROKE = r"\|"
 
 
 def table_row(cells: Iterable[object]) -> str:
-    """One line of a Markdown table, for what prints lines as they come; a stroke in a cell does not end it."""
+    """Return one line of a Markdown table, for output line by line; a vertical bar in a cell does not end it."""
     return f"| {' | '.join(str(cell).replace('|', _STROKE) for cell in cells)} |"
 
 
@@ -35,13 +35,13 @@ class Table:
         assert all(len(one) == len(self.header) for one in self.rows), "a row has as many cells as the header"
 
     def markdown(self) -> str:
-        """The table for a page; a column of numbers stands at the right."""
+        """Return the table in Markdown; columns of numbers are aligned right."""
         columns = range(len(self.header))
         marks = ["--:" if all(_NUMBER.match(one[at]) for one in self.rows) else "---" for at in columns]
         return "\n".join(map(table_row, (self.header, marks, *self.rows)))
 
     def csv(self) -> str:
-        """The table as CSV."""
+        """Return the table as CSV."""
         file = io.StringIO()
         csv.writer(file, lineterminator="\n").writerows([self.header, *self.rows])
         return file.getvalue()
@@ -54,11 +54,11 @@ class Page:
     Parameters
     ----------
     title
-        Its heading.
+        Heading of the page.
     parts
-        Paragraphs, headings and tables, one after the other; empty ones, and tables without rows, are left out.
+        Paragraphs, headings and tables in order; empty ones, and tables without rows, are left out.
     facts
-        What the page was made with, a line each at the end.
+        Tools and inputs of the page, one line each at the end.
     """
 
     title: str
@@ -66,7 +66,7 @@ class Page:
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def markdown(self) -> str:
-        """The text of the page."""
+        """Return the text of the page."""
         shown = [part.markdown() if isinstance(part, Table) else part for part in self.parts if _filled(part)]
         facts = "\n".join(f"- {name}: {fact}" for name, fact in self.facts.items())
         return "\n\n".join([f"# {self.title}", *shown, *([facts] if facts else [])]) + "\n"
@@ -74,18 +74,18 @@ class Page:
 
 @dataclass(frozen=True)
 class Report:
-    """What a study has found, and the files that say it.
+    """The result of a study, and the files that present it.
 
     Parameters
     ----------
     content
-        Plain values: what the JSON file of the report holds.
+        Plain values: the content of the report's JSON file.
     files
-        Texts and bytes by the name of their file, in the order in which they are written.
+        Texts and bytes by file name, in the order in which they are written.
     lines
-        What is to be said in a few lines, once it is there.
+        A summary of a few lines.
     failed
-        What could not be done of it, a sentence each; the report is whole all the same.
+        Parts that failed, one sentence each; the report is complete otherwise.
     """
 
     content: dict[str, Any]
@@ -101,7 +101,7 @@ class Report:
 
 
 def json_text(content: Any, indent: int = 2) -> str:
-    """The text of a JSON file."""
+    """Return the text of a JSON file."""
     return json.dumps(content, indent=indent) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Which state of the source text a result comes from, for results that are kept and used again."""
+"""Checksum of source text, to identify the code behind results that are stored and reused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def sources_sha256(*names: str) -> str:
-    """Checksum over the Python sources of modules, and of packages with everything in them, where they are installed.
+    """Return a checksum over the Python sources of modules, and of packages with everything in them, as installed.
 
     ModuleNotFoundError for a name that is not installed.
     """

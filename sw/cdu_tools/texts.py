@@ -1,4 +1,4 @@
-"""Reading small text files that a user names."""
+"""Read small text files that a user names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def read_text(path: Path) -> str:
-    """The text of a regular file in UTF-8; OSError for what is none: a device or a pipe may have no end, or no beginning.
+    """Return the text of a regular file in UTF-8; OSError for other files: a device or a pipe may have no end.
 
     UnicodeDecodeError, a ValueError, for other bytes.
     """

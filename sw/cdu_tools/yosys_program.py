@@ -1,6 +1,6 @@
 """The fastest Yosys as a program, ``python -m cdu_tools.yosys_program -ql LOG SCRIPT``.
 
-Package pyosys is a library without a program. What calls ``yosys`` with these options, as sby does, takes this for it.
+Package pyosys is a library without a program. Programs that call ``yosys`` with these options, such as sby, can call this one.
 """
 
 import sys
@@ -10,7 +10,7 @@ from cdu_tools import yosys
 
 
 def main(arguments: list[str]) -> None:
-    """Carry out a script of this folder, its log in a file of it; ends the process with a sentence when something is wrong."""
+    """Run a script of this folder with its log in a file; end the process with a sentence if an error occurs."""
     if len(arguments) != 3 or arguments[0] != "-ql":
         sys.exit(f"the arguments {' '.join(arguments)!r} are not allowed: use -ql LOG SCRIPT")
     log, script = map(Path, arguments[1:])

@@ -1,1 +1,1 @@
-"""What a unit costs on a standard-cell library: synthesis, static timing, reports. Sees the hardware packages only."""
+"""Cost of a unit on a standard-cell library: synthesis, static timing, reports. Depends on the hardware packages only."""

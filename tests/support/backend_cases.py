@@ -1,4 +1,4 @@
-"""What every backend that claims the golden model's bytes is asked: codecs with their options, tensors, payloads to spoil."""
+"""Cases for every backend that claims the golden model's bytes: codecs with options, tensors, payloads to spoil."""
 
 from dataclasses import fields, is_dataclass, replace
 
@@ -70,7 +70,7 @@ shapes = st.one_of(
 
 @st.composite
 def settings_of(draw, names):
-    """A codec of those named, and options for it."""
+    """Draw a codec of those named, and options for it."""
     name = draw(st.sampled_from(names))
     options = {option: draw(st.sampled_from(values)) for option, values in OPTIONS[name].items()}
     if options.get("range") == "block":
@@ -79,7 +79,7 @@ def settings_of(draw, names):
 
 
 def parts(packed):
-    """Everything that a compressed tensor consists of, as bytes."""
+    """Return everything that a compressed tensor consists of, as bytes."""
     if isinstance(packed, (Compressed, JpegBaseCompressed)):
         return [packed.to_bytes()]
     if isinstance(packed, torch.Tensor):
@@ -92,7 +92,7 @@ def parts(packed):
 
 
 def refusal(codec, x):
-    """What a codec says of a tensor that it does not take; empty when it takes it. Draws no random numbers for later."""
+    """Return the message with which a codec refuses a tensor, or else an empty one, and restart its random numbers."""
     try:
         codec.compress(x)
     except UserError as error:
@@ -107,7 +107,7 @@ def same_bits(x, y):
     )
 
 
-#: Codecs whose payloads kernels decode.
+#: Codecs whose payloads are decoded by kernels.
 PAYLOAD_CASES = [
     ("sfpr", {}),
     ("sfpr+zvc", {}),
@@ -130,7 +130,7 @@ PAYLOAD_CASES = [
 
 
 def decoded(packed, backend):
-    """The tensor, or what the refusal says."""
+    """Return the tensor, or the message of a refusal."""
     try:
         return packed.decompress(backend)
     except BitstreamError as error:
@@ -139,7 +139,7 @@ def decoded(packed, backend):
 
 @st.composite
 def spoiled(draw):
-    """A compressed tensor some of whose payload is changed, cut off, or added."""
+    """Draw a compressed tensor with a payload that is partly changed, cut off, or extended."""
     name, options = draw(st.sampled_from(PAYLOAD_CASES))
     x = torch.randn(2, 2, 9, 16, generator=torch.Generator().manual_seed(draw(st.integers(0, 999)))).relu()
     packed = actcodec.codec(name, **options).compress(x)
@@ -155,7 +155,7 @@ def spoiled(draw):
 
 
 def extreme_coefficients(const_bits, pass1_bits, kind, count=512):
-    """Blocks of coefficients that no picture has, up to both ends of their range: sums of 35 bits, which 32 do not hold."""
+    """Return blocks of coefficients that no picture has, up to both ends of their range: sums of 35 bits, too wide for 32."""
     random = np.random.default_rng(const_bits * 10 + pass1_bits)
     if kind == "random":
         q = random.integers(1, 128, (count, 64)) * random.choice([-1, 1], (count, 64))

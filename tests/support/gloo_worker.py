@@ -61,7 +61,7 @@ PARALLEL = {
         "3": RowwiseParallel(output_layouts=Shard(1)),
     },
 }
-#: Of the policies that the product recommends, one for each kind of codec.
+#: Recommended policies, one for each kind of codec.
 POLICIES = {"none": {}, "transformer": {}, "blpa-coded": {"bits": 6}, "transformer-nvfp4": {}}
 
 

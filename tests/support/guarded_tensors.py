@@ -6,13 +6,13 @@ from unittest.mock import patch
 
 import torch
 
-#: Bytes on each side, a multiple of every alignment, and what stands there and, at first, in the tensors.
+#: Number of bytes on each side, a multiple of every alignment, and the content of these bytes and of new tensors.
 _GUARD, _CONTENT = 256, 0xA5
 
 
 @contextmanager
 def guarded_tensors():
-    """What ``torch.empty`` makes meanwhile is guarded; AssertionError at the end where bytes beside a tensor have changed."""
+    """Guard tensors of ``torch.empty`` within a ``with`` block; AssertionError at its end if bytes beside one have changed."""
     rooms, make = [], torch.empty
 
     def empty(*shape, dtype=torch.float32, device=None):

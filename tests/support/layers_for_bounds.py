@@ -16,7 +16,7 @@ def normal(*shape, seed=0):
 
 @dataclass
 class Layer:
-    """A layer that reads ``x`` and passes ``g`` back; ``of_weight`` says which gradient the bound is about."""
+    """A layer that reads ``x`` and passes ``g`` back; ``of_weight`` selects the gradient that the bound is for."""
 
     run: Callable[[Tensor, Tensor], Tensor]
     x: Tensor
@@ -26,7 +26,7 @@ class Layer:
     demand_of: Callable[..., bounds.Demand]
 
     def gradient(self, error: Tensor | None = None) -> Tensor:
-        """By torch, from the saved x plus an error; dW or dX."""
+        """Return torch's gradient dW or dX from the saved x plus an error."""
         x, weight = self.x.clone().requires_grad_(), self.weight.clone().requires_grad_()
         found: list[Tensor] = []
 
@@ -42,15 +42,15 @@ class Layer:
         return torch.autograd.grad(y, weight if self.of_weight else x, self.g)[0]
 
     def demand(self, **options) -> bounds.Demand:
-        """Its bound."""
+        """Return the layer's bound."""
         return self.demand_of(self, self.gradient(), **options)
 
     def allowed(self, growth: float) -> float:
-        """e**2 * V**2."""
+        """Return e**2 * V**2."""
         return growth * float(self.gradient().square().sum())
 
     def squared_error(self, error: Tensor) -> float:
-        """Of the gradient, for one error of x."""
+        """Return the squared error of the gradient for one error of x."""
         return float((self.gradient(error) - self.gradient()).square().sum())
 
 
@@ -85,7 +85,7 @@ def layer_norm(x, gamma, g) -> Layer:
 
 
 def layers() -> dict[str, Layer]:
-    """One of every kind."""
+    """Return one layer of every kind."""
     maps, square = normal(8, 4, 12, 12), normal(5, 4, 3, 3, seed=1)
     scales = torch.tensor([1.0, 5.0, 0.2, 2.0], dtype=torch.float64)[:, None, None]
     sparse = normal(8, 4, 12, 12, seed=2) * (normal(8, 4, 12, 12, seed=3) > 0)

@@ -1,4 +1,4 @@
-"""A decoder of GMC, written from docs/reference/bitstream.md bit by bit; it has nothing but the tables from the project."""
+"""Decoder of GMC, written from docs/reference/bitstream.md bit by bit; only the tables come from the project."""
 
 from itertools import pairwise
 
@@ -6,23 +6,23 @@ from cdu_spec.gmc import A_CODES, B_CODES, MASK_CODES
 
 
 class Bits:
-    """The bits of a body, zeros behind its end."""
+    """Bits of a body, with zeros behind its end."""
 
     def __init__(self, body: bytes) -> None:
         self.text = "".join(f"{byte:08b}"[::-1] for byte in body)
         self.place = 0
 
     def bit(self) -> int:
-        """The next one."""
+        """Return the next bit."""
         self.place += 1
         return int(self.text[self.place - 1]) if self.place <= len(self.text) else 0
 
     def number(self, count: int) -> int:
-        """Of ``count`` bits, least first."""
+        """Return the number of the next ``count`` bits, lowest first."""
         return sum(self.bit() << i for i in range(count))
 
     def symbol(self, words: tuple[str, ...]) -> int:
-        """Whose code word comes next."""
+        """Return the index of the code word that comes next."""
         word = ""
         while word not in words:
             word += str(self.bit())
@@ -30,12 +30,12 @@ class Bits:
 
 
 def body_bytes(head: int) -> int:
-    """Bytes behind a head."""
+    """Return the number of bytes behind a head."""
     return head >> 3 if head < 200 else 25 + head - 200
 
 
 def chain(payload: bytes, count: int) -> list[int] | None:
-    """Where blocks begin; None if they do not end where the payload does."""
+    """Return the bytes at which blocks begin; None if they do not end where the payload ends."""
     starts, place = [], 0
     for _ in range(count):
         if place >= len(payload):
@@ -46,7 +46,7 @@ def chain(payload: bytes, count: int) -> list[int] | None:
 
 
 def group(bits: Bits, kind: int, mask: int) -> list[int]:
-    """Coefficients of a group of a class."""
+    """Return the coefficients of a group of a class."""
     if kind == 7:
         return [byte - 256 * (byte > 127) for byte in (bits.number(8) for _ in range(4))]
     values = [0] * 4
@@ -59,7 +59,7 @@ def group(bits: Bits, kind: int, mask: int) -> list[int]:
 
 
 def classes(bits: Bits, column: int, before: tuple[int, int]) -> tuple[int, int]:
-    """Of both groups of a column."""
+    """Return the classes of both groups of a column."""
     context = 6 if column == 0 else 5 if before[0] == 0 and before[1] else min(before[0], 4)
     symbol = bits.symbol(A_CODES[context])
     if symbol == 0:
@@ -69,12 +69,12 @@ def classes(bits: Bits, column: int, before: tuple[int, int]) -> tuple[int, int]
 
 
 def decode_block(block: bytes) -> list[int]:
-    """The 64 coefficients of a head and its body, place ``8 * u + v``."""
+    """Return the 64 coefficients of a head and its body, place ``8 * u + v``."""
     return read_block(block)[0]
 
 
 def read_block(block: bytes) -> tuple[list[int], int, int]:
-    """The same, the category of DC, and the bits read behind that category."""
+    """Return the coefficients, the category of DC, and the number of bits read behind that category."""
     assert len(block) == 1 + body_bytes(block[0])
     bits = Bits(block[1:])
     category = block[0] & 7 if block[0] < 200 else min(bits.number(4), 8)
@@ -95,7 +95,7 @@ def read_block(block: bytes) -> tuple[list[int], int, int]:
 
 
 def decode(payload: bytes, count: int) -> list[list[int]]:
-    """The blocks of a payload whose chain is right."""
+    """Return the blocks of a payload whose chain is right."""
     starts = chain(payload, count)
     assert starts is not None
     return [decode_block(payload[begin:end]) for begin, end in pairwise([*starts, len(payload)])]

@@ -1,4 +1,4 @@
-"""Reader of baseline grayscale JPEG files, written from ITU-T T.81 one bit after the other, and what the tests share."""
+"""Reader of baseline grayscale JPEG files, written from ITU-T T.81 one bit after the other, and pictures for tests."""
 
 import io
 import math
@@ -14,11 +14,11 @@ from sklearn.datasets import load_digits, load_sample_image
 
 
 class RefusedError(Exception):
-    """The segment is not exactly so many blocks."""
+    """Segment that is not exactly the expected number of blocks."""
 
 
 class Bits:
-    """The bits of an entropy-coded segment, first bit at the top of a byte."""
+    """Bits of an entropy-coded segment, first bit at the top of a byte."""
 
     def __init__(self, segment):
         self.data, place = [], 0
@@ -45,7 +45,7 @@ class Bits:
         return value
 
     def symbol(self, codes):
-        """T.81, F.2.2.3: longer and longer codes."""
+        """Return the next symbol, by longer and longer codes (T.81, F.2.2.3)."""
         code = 0
         for length in range(1, 17):
             code = 2 * code + self.next()
@@ -54,7 +54,7 @@ class Bits:
         raise RefusedError("code")
 
     def value(self, size):
-        """T.81, F.2.2.1: EXTEND."""
+        """Return the next value of ``size`` bits (T.81, F.2.2.1: EXTEND)."""
         value = self.receive(size)
         return value if size == 0 or value >> (size - 1) else value - (1 << size) + 1
 
@@ -65,7 +65,7 @@ class Bits:
 
 
 def codes_of(counts, symbols):
-    """T.81, Annex C."""
+    """Return the codes of symbols (T.81, Annex C)."""
     codes, code, place = {}, 0, 0
     for length in range(1, 17):
         for _ in range(counts[length - 1]):
@@ -76,7 +76,7 @@ def codes_of(counts, symbols):
 
 
 def read_segment(segment, count, dc_codes, ac_codes):
-    """Blocks in zig-zag order, (count, 64); RefusedError as docs/reference/bitstream.md, section 8, says."""
+    """Return blocks in zig-zag order, (count, 64); RefusedError as in docs/reference/bitstream.md, section 8."""
     bits, blocks, dc = Bits(segment), np.zeros((count, 64), dtype=np.int64), 0
     for block in blocks:
         dc += bits.value(bits.symbol(dc_codes))
@@ -93,7 +93,7 @@ def read_segment(segment, count, dc_codes, ac_codes):
                 break
             owed = size == 0
             place += run
-            # A coefficient must be there, also after a ZRL, which is itself the last of its zeros.
+            # A coefficient must follow, even after a ZRL, which itself is the last of its zeros.
             if place > (62 if size == 0 else 63):
                 raise RefusedError("run")
             block[place] = bits.value(size)
@@ -104,7 +104,7 @@ def read_segment(segment, count, dc_codes, ac_codes):
 
 @dataclass
 class File:
-    """A baseline JPEG of one component."""
+    """Baseline JPEG of one component."""
 
     height: int
     width: int
@@ -122,7 +122,7 @@ class File:
 
 
 def read_file(data):
-    """The parts of a file; asserts that it is what T.81 and JFIF ask for."""
+    """Return the parts of a file; asserts that it follows T.81 and JFIF."""
     assert data[:2] == b"\xff\xd8"
     assert data[-2:] == b"\xff\xd9"
     place, tables, seen = 2, {}, []
@@ -157,14 +157,14 @@ def read_file(data):
 
 
 def libjpeg_file(samples, **options):
-    """A file that libjpeg wrote."""
+    """Return a file that libjpeg wrote."""
     out = io.BytesIO()
     Image.fromarray(samples, "L").save(out, "JPEG", **options)
     return out.getvalue()
 
 
 def libjpeg_samples(data):
-    """What libjpeg decodes."""
+    """Return the samples that libjpeg decodes, (height, width) uint8."""
     with Image.open(io.BytesIO(data)) as image:
         image.load()
         assert (image.format, image.mode) == ("JPEG", "L")
@@ -172,23 +172,23 @@ def libjpeg_samples(data):
 
 
 def digits():
-    """Handwritten digits side by side, (8 * 30, 8 * 40) uint8."""
+    """Return handwritten digits side by side, (8 * 30, 8 * 40) uint8."""
     images = load_digits().images[:1200].reshape(30, 40, 8, 8)
     return (images.transpose(0, 2, 1, 3).reshape(240, 320) * 15.9375).astype(np.uint8)
 
 
 def photograph():
-    """A part of a photograph in grey, (203, 157) uint8: no multiples of 8."""
+    """Return a part of a photograph in grey, (203, 157) uint8: no multiples of 8."""
     return np.asarray(Image.fromarray(load_sample_image("china.jpg")).convert("L"))[100:303, 200:357].copy()
 
 
 def noise():
-    """Random samples, (64, 72) uint8."""
+    """Return random samples, (64, 72) uint8."""
     return np.random.default_rng(0).integers(0, 256, (64, 72), dtype=np.uint8)
 
 
 def extremes():
-    """Blocks of nothing but the least and the greatest sample, (48, 40) uint8."""
+    """Return blocks of only the least and the greatest sample, (48, 40) uint8."""
     return np.random.default_rng(1).choice(np.array([0, 255], dtype=np.uint8), (48, 40))
 
 
@@ -200,7 +200,7 @@ STANDARD = (read_file(libjpeg_file(noise())).dc, read_file(libjpeg_file(noise())
 
 
 def decode(stream):
-    """Number format and float32 values of a stream, by docs/reference/bitstream.md, section 8."""
+    """Return number format and float32 values of a stream, by docs/reference/bitstream.md, section 8."""
     fields = struct.unpack_from("<4s8BQ4I", stream)
     magic, version, form, const_bits, pass1_bits, kind, *reserved, size, n, c, h, w = fields
     assert (magic, version, reserved) == (b"CDJ\x1a", 1, [0, 0, 0])

@@ -1,10 +1,10 @@
-"""What autograd saves, found without the plug-in."""
+"""Activations that autograd saves, found without the plug-in."""
 
 import torch
 
 
 def independent_listing(model, run):
-    """Distinct saved activations, found with plain hooks and held alive so that addresses stay distinct."""
+    """Return the distinct saved activations, found with plain hooks and held alive so that addresses stay distinct."""
     fixed = {t.untyped_storage().data_ptr() for t in (*model.parameters(), *model.buffers())}
     held, seen = [], {}
 

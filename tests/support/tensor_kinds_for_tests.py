@@ -11,7 +11,7 @@ from torch.distributed import device_mesh  # noqa: F401
 from torch.nn import functional as F
 from torch.testing._internal.two_tensor import TwoTensor
 
-#: What becomes of what such a step saves: compressed, kept exactly under a name in the table, or refused in a sentence.
+#: Outcomes of a saved tensor: compressed, kept exactly under a name in the table, or refused with a message.
 TRAINED, KEPT, REFUSED = "compressed", "kept exactly", "refused"
 FEATURES = 64
 

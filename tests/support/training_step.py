@@ -1,4 +1,4 @@
-"""One training step of a model as its users have it, with and without compression."""
+"""One training step of a user's model, with and without compression."""
 
 import copy
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import torch
 from actcodec.training import Statistics
 from torch import Tensor, nn
 
-#: Policies of 8 bits per value, and the largest relative error of the whole gradient that they may make in a small model.
+#: Policies of 8 bits per value, and the largest relative error of the whole gradient that they may cause in a small model.
 #: ReLU keeps its signs, and SFPR's scale saturates nothing: the two reasons for larger errors, each with a test of its own.
 EIGHT_BITS = {
     "sfpr": ({"S": 1.0, "keep_signs": True}, 0.04),
@@ -22,7 +22,7 @@ eight_bits = pytest.mark.parametrize(("which", "options", "bound"), [(name, *res
 
 @dataclass
 class Step:
-    """What a step leaves behind."""
+    """Results of a step."""
 
     model: nn.Module
     loss: Tensor
@@ -31,12 +31,12 @@ class Step:
 
 
 def plain_step(model: nn.Module, loss_of: Callable[[nn.Module], Tensor]) -> Step:
-    """Forward and backward of a copy of the model without compression."""
+    """Run forward and backward of a copy of the model without compression."""
     return _step(model, loss_of, None)
 
 
 def compressed_step(model: nn.Module, loss_of: Callable[[nn.Module], Tensor], which, **options) -> Step:
-    """The same, the same random numbers included, with compression of tensors of any size; the model is as it was."""
+    """Run :func:`plain_step` with the same random numbers and compression of tensors of any size; the model is unchanged."""
     return _step(model, loss_of, which, **options)
 
 
@@ -59,7 +59,7 @@ def _step(model, loss_of, which, **options):
 
 
 def _structure(model):
-    """Everything that a plug-in could replace in a model."""
+    """Return everything that a plug-in could replace in a model."""
     return [
         (
             name,
@@ -74,7 +74,7 @@ def _structure(model):
 
 
 def gradient_error(step: Step, reference: Step) -> float:
-    """||g - g'|| / ||g|| over all parameters together."""
+    """Return ||g - g'|| / ||g|| over all parameters together."""
     assert step.gradients.keys() == reference.gradients.keys()
     difference = sum(float((step.gradients[name] - g).double().square().sum()) for name, g in reference.gradients.items())
     norm = sum(float(g.double().square().sum()) for g in reference.gradients.values())
@@ -82,7 +82,7 @@ def gradient_error(step: Step, reference: Step) -> float:
 
 
 def assert_trains(model: nn.Module, loss_of: Callable[[nn.Module], Tensor], which, options, bound, least_ratio: float) -> Step:
-    """A step with compression is close to the one without, the ratio is counted, and an optimiser can go on from it."""
+    """Assert that a step with compression is close to one without, counts its ratio, and can be followed by an optimiser."""
     reference = plain_step(model, loss_of)
     step = compressed_step(model, loss_of, which, **options)
     assert gradient_error(step, reference) < bound
@@ -98,7 +98,7 @@ def assert_trains(model: nn.Module, loss_of: Callable[[nn.Module], Tensor], whic
 
 
 def codecs_of(stats: Statistics, **conditions) -> set[str]:
-    """Codecs of the rows that have some values."""
+    """Return the codecs of the rows that have some values."""
     rows = [row for row in stats.tensors if all(row[key] == value for key, value in conditions.items())]
     assert rows, f"no tensor with {conditions} in\n{stats.table()}"
     return {row["codec"] for row in rows}

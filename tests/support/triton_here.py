@@ -1,4 +1,4 @@
-"""Where this process can run Triton's kernels: on a CUDA device, on the CPU by Triton's interpreter, or nowhere."""
+"""Detection of a device for Triton's kernels: a CUDA device, the CPU by Triton's interpreter, or none."""
 
 import os
 from importlib.util import find_spec
@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import pytest
 import torch
 
-#: Makes Triton interpret kernels when it is set before Triton is imported, for the whole process.
+#: Environment variable that makes Triton interpret kernels in the whole process, if set before Triton is imported.
 INTERPRET = "TRITON_INTERPRET"
 
 
@@ -19,6 +19,6 @@ def _device():
 
 
 DEVICE = _device()
-#: Examples of a property: kernels on a device take less time than an interpreter.
+#: Factor on the examples of a property: kernels on a device take less time than an interpreter.
 MORE = 10 if DEVICE == "cuda" else 1
 needs_kernels = pytest.mark.skipif(DEVICE is None, reason="needs a CUDA device; test_triton_interpreted.py runs it without one")

@@ -1,1 +1,1 @@
-"""Values, of which a beat holds eight of one row, to blocks of eight by eight and back; what is known of a block."""
+"""Alignment of values between rows and blocks of 8x8, a beat being 8 values of a row; and the statistics of blocks."""

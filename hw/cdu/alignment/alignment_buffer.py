@@ -24,7 +24,7 @@ SLOTS = 2 * TILE_BLOCKS
 
 
 class Direction(Enum):
-    """Which way an alignment buffer turns its tiles."""
+    """Direction in which an alignment buffer reorders its tiles."""
 
     TO_BLOCKS = "to_blocks"
     TO_ROWS = "to_rows"
@@ -32,7 +32,7 @@ class Direction(Enum):
 
 
 class AlignmentBuffer(wiring.Component):
-    """Tiles of 8 rows x 1 to 4 blocks, in row by row and out block by block, or the other way, P beats per cycle.
+    """Reorder tiles of 8 rows x 1 to 4 blocks from row by row to block by block, or back, P beats per cycle.
 
     The memory has P banks (:class:`~cdu.parts.ram.Ram`, :class:`~cdu.alignment.tile_banks.TileBanks`) and 8 slots of a
     block. A tile takes the next slots of this ring, one per block: when block by block words leave, each slot is free again
@@ -57,7 +57,7 @@ class AlignmentBuffer(wiring.Component):
     to_rows
         Only with ``BOTH``: the direction. Must change only while ``empty`` is high and ``i`` is not valid.
     empty
-        Nothing is in the buffer.
+        The buffer holds no word.
 
     Latency: a tile and 1 cycle. One transfer per cycle at both ends.
     """
@@ -102,7 +102,7 @@ class AlignmentBuffer(wiring.Component):
 
 
 class _TileRecord(data.StructLayout):
-    """What the reading side must know of a complete tile.
+    """Record of a complete tile, which the reading side needs.
 
     ``blocks``; ``final``, the number of the last word of the tile (of a block, where it leaves block by block); ``count`` of
     beats in that word; ``tag`` of the last word.
@@ -139,7 +139,7 @@ class _Ring:
         self.entering: Any = write_record.data
         self.leaving: Any = read_record.data
 
-        # Of the tile that enters and of the one that leaves: first slot, block, word of the block or of the tile
+        # First slot, block and word (of the block or of the tile), for the tile that enters and for the one that leaves
         self.write_slot = Signal(range(SLOTS))
         self.read_slot = Signal(range(SLOTS))
         self.write_block = Signal(range(TILE_BLOCKS))
@@ -181,7 +181,7 @@ class _Ring:
             m.d.sync += o.valid.eq(self.taken)
 
     def write_rows(self) -> None:
-        """Words go through the rows of a tile: its slots must be free when it begins."""
+        """Write words along the rows of a tile; all its slots must be free when it begins."""
         m, word = self.m, self.i.payload
         begins = self.write_word == 0
         lanes = self._entries(self.map.raster_lanes, word.blocks, self.write_word, "raster_lane")
@@ -201,7 +201,7 @@ class _Ring:
             m.d.sync += self.write_word.eq(Mux(word.ends, 0, self.write_word + 1))
 
     def write_blocks(self) -> None:
-        """Words go through the rows of one block after the other: the slot of a block must be free when it begins."""
+        """Write words along the rows of one block after the other; the slot of a block must be free when the block begins."""
         m, word = self.m, self.i.payload
         begins, last_block = self.write_word == 0, self.write_block == word.blocks - 1
         lanes = self._entries(self.map.block_lanes, word.blocks, self.write_block, "block_lane")
@@ -222,7 +222,7 @@ class _Ring:
                 m.d.sync += self.write_block.eq(Mux(last_block, 0, self.write_block + 1))
 
     def read_rows(self) -> None:
-        """Words go through the rows of a tile, whose slots are free when it has left."""
+        """Read words along the rows of a tile; its slots are free once the whole tile has left."""
         m, tile = self.m, self.leaving
         ends = self.read_word == tile.final
         banks = self._entries(self.map.raster_banks, tile.blocks, self.read_word, "raster_bank")
@@ -235,7 +235,7 @@ class _Ring:
             m.d.sync += self.read_word.eq(Mux(ends, 0, self.read_word + 1))
 
     def read_blocks(self) -> None:
-        """Words go through the rows of one block after the other; the slot of a block is free when it has left."""
+        """Read words along the rows of one block after the other; the slot of a block is free once the block has left."""
         m, tile = self.m, self.leaving
         ends, last_block = self.read_word == tile.final, self.read_block == tile.blocks - 1
         banks = self._entries(self.map.block_banks, tile.blocks, self.read_block, "block_bank")
@@ -249,7 +249,7 @@ class _Ring:
                 m.d.sync += self.read_block.eq(Mux(last_block, 0, self.read_block + 1))
 
     def _leave(self, banks: Sequence[Value], ends: Value, last: Value) -> None:
-        """Put the word that is read out, as the memory's registers hold it: lane j comes from bank ``banks[j]``."""
+        """Put the word that was read, held by the memory's output registers, at ``o``; lane j comes from bank ``banks[j]``."""
         m, tile, word = self.m, self.leaving, self.o.payload
         for lane, bank in enumerate(banks):
             m.d.comb += word["values"][lane].eq(self.row[registered(m, self.taken, bank, f"bank_of_lane{lane}")])
@@ -264,7 +264,7 @@ class _Ring:
                 m.d.sync += word.blocks.eq(tile.blocks)
 
     def _entries(self, table: Mapping[int, Sequence[Sequence[int]]], blocks: Value, word: Value, name: str) -> list[Signal]:
-        """The entries of a table of :class:`~cdu.alignment.tile_banks.TileBanks` for all lanes or banks."""
+        """Return the entries of a table of :class:`~cdu.alignment.tile_banks.TileBanks` for all lanes or banks."""
         return [
             lookup(
                 self.m,

@@ -1,4 +1,4 @@
-"""Sum, least and greatest value of every block on its way to the alignment buffer."""
+"""Sum, smallest and greatest value of each block on its way to the alignment buffer."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import pipeline, registered
 from cdu.words import Quantizer, TileWord, is_one_of
 
-#: Bits that the sum of so many values has more than each of them.
+#: Bits by which the sum of 8 values is wider than a value.
 _ROW_GROWTH = (LANES - 1).bit_length()
 _BLOCK_GROWTH = (BLOCK_VALUES - 1).bit_length()
-#: Tiles whose statistics wait until they are handed out block by block.
+#: Number of tiles whose statistics can wait until they are handed out block by block.
 _TILES_WAITING = 2
 
 
 class Statistics(data.StructLayout):
-    """``least`` and ``most`` of some values and, where a mode is built in that needs a mean, their ``total``."""
+    """The smallest value ``least``, the greatest value ``most`` and, if a built mode needs a mean, the sum ``total``."""
 
     def __init__(self, config: CduConfig, growth: int = _BLOCK_GROWTH) -> None:
         value = signed(BASE_BITS)
@@ -35,7 +35,7 @@ class Statistics(data.StructLayout):
 
 
 class FoundStatistics(data.StructLayout):
-    """Statistics that so many ``blocks`` have in common, one or all of a tile; their ``mode`` and ``quantizer``."""
+    """Statistics that ``blocks`` blocks (one, or all of a tile) have in common, with their ``mode`` and ``quantizer``."""
 
     def __init__(self, config: CduConfig) -> None:
         super().__init__(
@@ -58,10 +58,10 @@ class _TileStatistics(data.StructLayout):
 
 
 class BlockStatistics(wiring.Component):
-    """Watches tiles that pass row by row, P beats of 8 values per cycle.
+    """Find the statistics of tiles that pass row by row, P beats of 8 values per cycle.
 
-    In mode division each block has its own statistics, in mode actnn all blocks of a tile have them in common. Nothing is
-    found in the other modes.
+    In mode division each block has its own statistics; in mode actnn all blocks of a tile share theirs. Other modes have no
+    statistics.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class BlockStatistics(wiring.Component):
             stages.append(data.View(self.i.payload.shape(), value))
         m.d.comb += passed.payload.eq(stages[-1])
 
-        # A word that completes something waits for room for it.
+        # A word that completes a block or a group waits until there is room for its statistics.
         completes = Signal()
         room = Signal()
         m.d.comb += [
@@ -119,7 +119,7 @@ class BlockStatistics(wiring.Component):
         return m
 
     def _of_beat(self, m: Module, advance: Value, values: Any, lane: int) -> Any:
-        """Statistics of a beat, in registers."""
+        """Return the statistics of a beat, in registers."""
         # One comparison of each pair serves both ends.
         pairs = []
         for number in range(0, LANES, 2):
@@ -137,7 +137,7 @@ class BlockStatistics(wiring.Component):
         return data.View(found.shape(), registered(m, advance, Value.cast(found), f"beat{lane}_register"))
 
     def _both(self, m: Module, one: Any, other: Any, name: str) -> Any:
-        """Statistics of two sets of values together; their total is no wider than it can become."""
+        """Return the statistics of the union of two sets of values; the total is only as wide as the sum can become."""
         growth = _BLOCK_GROWTH
         if self.has_mean:
             total = one.total + other.total
@@ -152,14 +152,14 @@ class BlockStatistics(wiring.Component):
         return result
 
     def _grouped(self, mode: Value) -> Value:
-        """Whether the blocks of a tile have their statistics in common."""
+        """Return whether all blocks of a tile share their statistics (mode actnn)."""
         return (mode == Mode.ACTNN) if self.has_groups else Value.cast(0)[0]
 
     def _ranged(self, mode: Value) -> Value:
         return is_one_of(mode, [ranged for ranged in self.config.built_modes if ranged.has_ranges])
 
     def _one_by_one(self, m: Module, words: stream.Interface, completes: Signal, room: Signal, beat: Any) -> None:
-        """A word is a beat of one block; blocks are complete one after the other with the last row of the tile."""
+        """Handle words of one beat of one block; the blocks of a tile are complete one after the other in its last row."""
         word: Any = words.payload
         block = Signal(range(TILE_BLOCKS))
         row = Signal(range(BLOCK_SIDE))
@@ -207,7 +207,7 @@ class BlockStatistics(wiring.Component):
         room: Signal,
         beats: Sequence[Any],
     ) -> None:
-        """A word has beats of several blocks or several of one; all blocks are complete with the last word of the tile."""
+        """Handle words with beats of several blocks, or several beats of one; all are complete with the tile's last word."""
         word: Any = words.payload
         entering = Signal(range(BLOCK_SIDE * TILE_BLOCKS // self.beats))  # number of the word in its tile
         with m.If(self.i.valid & advance):
@@ -221,7 +221,7 @@ class BlockStatistics(wiring.Component):
         finished: Any = tiles.i.payload
         grouped = self._grouped(word.tag.mode)
         for block in range(TILE_BLOCKS):
-            # The first beat of a block is in the first row of its tile; of a group it is the very first one.
+            # The first beat of a block is in the first row of its tile; that of a group is the very first beat.
             fresh = number == block // self.beats
             both = self._both(m, known[block], shares[block], f"both{block}")
             m.d.comb += finished["values"][block].eq(Mux(touched[block], Mux(fresh, shares[block], both), known[block]))
@@ -255,17 +255,17 @@ class BlockStatistics(wiring.Component):
     def _shares(
         self, m: Module, advance: Value, word: Any, number: Value, beats: Sequence[Any]
     ) -> tuple[list[Any], list[Value]]:
-        """What the word of that number in its tile adds to each block, and whether it does, in registers."""
+        """Return the statistics that word ``number`` of a tile adds to each block, and whether it adds any, in registers."""
 
         @cache
         def together(lane: int, step: int) -> Any:
-            """Statistics of every ``step``-th beat from a lane on."""
+            """Return the statistics of every ``step``-th beat from ``lane`` on."""
             if lane + step >= self.beats:
                 return beats[lane]
             one, other = together(lane, 2 * step), together(lane + step, 2 * step)
             return self._both(m, one, other, f"lanes{lane}_{step}")
 
-        # All of them outside of any condition
+        # Computed outside of any condition
         of_width = {
             blocks: [together(lane, blocks) for lane in range(min(blocks, self.beats))] for blocks in range(1, TILE_BLOCKS + 1)
         }
@@ -294,12 +294,12 @@ class BlockStatistics(wiring.Component):
 
 
 def _taken_over(statistics: Any, narrower: Any) -> list[Any]:
-    """Statements that set statistics to others, whose total has fewer bits."""
+    """Return statements that set statistics to narrower ones, whose total has fewer bits."""
     return [statistics[name].eq(narrower[name]) for name, _ in statistics.shape()]
 
 
 def _tree(values: Sequence[Value], both: Callable[[Value, Value], Value]) -> Value:
-    """Pairs of values, pairs of the results, and so on; a power of two of them."""
+    """Reduce a power of two of values as a tree: pairs of values, then pairs of the results, and so on."""
     while len(values) > 1:
         values = [both(one, other) for one, other in zip(values[::2], values[1::2], strict=True)]
     return values[0]

@@ -1,4 +1,4 @@
-"""Finds the range of every block of the affine modes that have one (docs/reference/bitstream.md, "Affine modes")."""
+"""Range finder of the affine modes with ranges (docs/reference/bitstream.md, "Affine modes")."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import pipeline, registered
 from cdu.words import Range, TileWord
 
-#: Ranges that wait for their blocks to leave the alignment buffer.
+#: Number of ranges that can wait for their blocks to leave the alignment buffer.
 _RANGES_WAITING = 4
-#: Cycles that words wait, so that a range is there when its block could leave the alignment buffer: without a wait of the
-#: blocks there the buffer keeps up.
+#: Cycles by which words are delayed, so that a range is found before its block can leave the alignment buffer and the buffer
+#: never waits for a range.
 _WORD_DELAY = 2
 
 
 def _found(config: CduConfig) -> dict[str, Any]:
-    """The range of a block; with mode division its least and greatest value besides, which with the mean are its statistics."""
+    """Return the fields of a found range; mode division adds the least and greatest value, which complete its statistics."""
     ends = {"least": signed(BASE_BITS), "most": signed(BASE_BITS)} if Mode.DIVISION in config.built_modes else {}
     return {"range": Range(), **ends}
 
@@ -41,14 +41,14 @@ class BlockRange(data.StructLayout):
 
 
 class _GroupRange(data.StructLayout):
-    """What so many ``blocks`` have in common."""
+    """Range that the next ``blocks`` blocks have in common."""
 
     def __init__(self, config: CduConfig) -> None:
         super().__init__({**_found(config), "blocks": range(TILE_BLOCKS + 1)})
 
 
 class RangeFinder(wiring.Component):
-    """Stands before the alignment buffer: words pass, ranges come out beside it.
+    """Find the range of each block on its way to the alignment buffer; words pass, ranges come out beside them.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ class RangeFinder(wiring.Component):
     ranges
         Stream of :class:`BlockRange`: one per block of the modes division and actnn, in the order of the blocks.
 
-    Latency of the words 3 cycles with P = 1, else 4. The range of a tile's first block is there 2 cycles after the tile's last
-    word has left, those of the others a cycle after each other. A word per cycle.
+    Latency of the words: 3 cycles with P = 1, else 4. The range of a tile's first block is valid 2 cycles after the tile's
+    last word has left, the ranges of its other blocks follow in consecutive cycles. One word per cycle.
     """
 
     i: stream.Interface
@@ -101,13 +101,14 @@ class RangeFinder(wiring.Component):
         return m
 
     def _find(self, m: Module, found: stream.Interface, o: stream.Interface) -> None:
-        """Statistics to ranges, two registers in between."""
+        """Compute ranges from statistics in three steps with two register stages in between."""
         statistics: Any = found.payload
         values = statistics["values"]
         advance = pipeline(m, found, o, 2)
         bits_log2 = statistics.quantizer.bits_log2
 
-        # 1: begin and extent of the range; a step of d covers it if (extent - 1) // B < d, so that d - 1 is that quotient.
+        # 1: lowest value and extent of the range; a step of d covers it if (extent - 1) // B < d, so that d - 1 is that
+        # quotient.
         beyond = Signal(signed(BASE_BITS + 2))
         extent = Signal(BASE_BITS)  # less 1, but not below 0
         low = values.least
@@ -121,7 +122,7 @@ class RangeFinder(wiring.Component):
         bits1 = registered(m, advance, bits_log2, "bits1")
         blocks1 = registered(m, advance, statistics.blocks, "blocks1")
 
-        # 2: divided by the greatest code B
+        # 2: extent divided by the greatest code B
         quotient = Signal(BASE_BITS)
         with m.Switch(bits1):
             for number, bits in enumerate(CODE_BITS):
@@ -131,7 +132,7 @@ class RangeFinder(wiring.Component):
         low2 = registered(m, advance, low1, "low2")
         blocks2 = registered(m, advance, blocks1, "blocks2")
 
-        # 3: d - 1 to mantissa and exponent of d, rounded up
+        # 3: mantissa and exponent of d from d - 1, rounded up
         exponent = Signal.like(o.payload.range.exponent)
         leading = Signal(MANTISSA_BITS)
         m.d.comb += leading.eq(quotient2[:MANTISSA_BITS])
@@ -152,7 +153,7 @@ class RangeFinder(wiring.Component):
 
 
 def _quotient(m: Module, extent: Value, bits: int) -> Value:
-    """``extent // (2**bits - 1)`` for 0 to 65534, by multiplication with the reciprocal in shifts and additions."""
+    """Return ``extent // (2**bits - 1)`` for 0 to 65534: a product with the reciprocal, made of shifts and additions."""
     if bits == 1:
         return extent
     if bits == 8:

@@ -1,4 +1,4 @@
-"""Keeps the ranges of blocks while their values are in the alignment buffer."""
+"""Store of the ranges of blocks while their values are in the alignment buffer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RangedTileWord(data.StructLayout):
 
 
 class RangedRasterWord(data.StructLayout):
-    """A :class:`~cdu.words.TileWord` that goes through the rows of a tile, with the ``ranges`` of its P beats' blocks."""
+    """A :class:`~cdu.words.TileWord` in the order of the rows of a tile, with the ``ranges`` of the blocks of its P beats."""
 
     def __init__(self, config: CduConfig) -> None:
         super().__init__({**_fields(config), "ranges": data.ArrayLayout(Range(), config.port_beats)})
@@ -36,18 +36,18 @@ def _fields(config: CduConfig) -> dict[str, Any]:
 
 
 class _Entry(data.StructLayout):
-    """What is kept of a block: its ``range``, and the number of blocks in its tile less one (``others``)."""
+    """Entry of a block in the ring: its ``range``, and the number of the other blocks in its tile (``others``)."""
 
     def __init__(self) -> None:
         super().__init__({"range": Range(), "others": range(TILE_BLOCKS)})
 
 
 class RangeStore(wiring.Component):
-    """Takes the ranges off the words on their way into an alignment buffer ``TO_ROWS`` and puts them to the words behind it.
+    """Take the ranges off words before an alignment buffer ``TO_ROWS`` and put them back on the words behind it.
 
-    A ring has an entry for every block behind the tile that leaves the buffer; the entries of that tile stand in registers of
-    their own, so that the ring needs no more entries than the buffer has slots and never holds it up. In mode actnn all
-    blocks of a tile have the range of the first one.
+    A ring has an entry for every block behind the tile that leaves the buffer. The entries of that tile are held in registers
+    of their own, so that a ring with as many entries as the buffer has slots never stalls the buffer. In mode actnn all blocks
+    of a tile have the range of the first one.
 
     Parameters
     ----------
@@ -57,17 +57,17 @@ class RangeStore(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`RangedTileWord`, block by block. Ranges of blocks without a range are anything.
+        Stream of :class:`RangedTileWord`, block by block. The range of a block that has none is ignored.
     to_alignment
         Stream of :class:`~cdu.words.TileWord`, combinationally from ``i``.
     from_alignment
         Stream of :class:`~cdu.words.TileWord`: the same tiles row by row.
     o
         Stream of :class:`RangedRasterWord`, combinationally from ``from_alignment``. Ranges are undefined in modes without
-        ranges and behind ``count`` beats.
+        ranges and for lanes beyond ``count`` beats.
 
-    A word per cycle at both ends. A tile can leave 2 cycles after its last word has entered. Up to 8 blocks may be behind the
-    tile that leaves.
+    One word per cycle at both ends. A tile can leave 2 cycles after its last word has entered. The store holds up to 8 blocks
+    behind the tile that leaves.
     """
 
     i: stream.Interface

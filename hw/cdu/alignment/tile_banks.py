@@ -1,4 +1,4 @@
-"""Which bank of the alignment buffer holds which row of which block."""
+"""Assignment of the rows of a tile's blocks to the banks of the alignment buffer."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
 
 class TileBanks:
-    """Places the rows of a tile in P banks so that two kinds of words touch every bank once.
+    """Assign the rows of a tile to P banks so that each word of two kinds touches every bank once.
 
-    These are P consecutive rows of one block, and P consecutive beats of the tile taken row by row. A block has a slot of
-    ``8 / P`` addresses in every bank, row r at address ``r // P`` of the slot.
+    One kind of word is P consecutive rows of one block, the other P consecutive beats of the tile taken row by row. A block
+    has a slot of ``8 / P`` addresses in every bank; its row r is at address ``r // P`` of the slot.
 
     Parameters
     ----------
@@ -50,11 +50,11 @@ class TileBanks:
         }
 
     def words(self, blocks: int) -> int:
-        """Words of a tile."""
+        """Return the number of words in a tile of ``blocks`` blocks."""
         return blocks * BLOCK_SIDE // self.beats
 
     def bank(self, row: int, block: int, blocks: int) -> int:
-        """The bank of a row of a block in a tile of ``blocks``."""
+        """Return the bank of row ``row`` of block ``block`` in a tile of ``blocks`` blocks."""
         if blocks % 2:
             return (row * blocks + block) % self.beats
         return (row + block * max(1, self.beats // blocks)) % self.beats
@@ -64,5 +64,5 @@ class TileBanks:
 
 
 def _inverse(order: list[int]) -> list[int]:
-    """The inverse of a permutation; ValueError when it is none, that is when two beats of a word meet in a bank."""
+    """Return the inverse of a permutation; ValueError if it is none, that is if two beats of a word are in the same bank."""
     return [order.index(place) for place in range(len(order))]

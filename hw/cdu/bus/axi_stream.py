@@ -1,4 +1,4 @@
-"""AXI4-Stream at the edge of the unit: between TDATA/TKEEP/TLAST and words with a count."""
+"""AXI4-Stream ports of the unit: conversion between TDATA/TKEEP/TLAST and words with a count."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from amaranth.lib.wiring import In, Out
 
 from cdu.parts.width_converter import Bytes, expand, ones
 
-#: Signals of a port that receives, with their direction there; a port that sends has the opposite ones.
+#: Signals of a receiving port with their directions; a sending port has the opposite ones.
 _SIGNALS = {"tdata": In, "tkeep": In, "tlast": In, "tvalid": In, "tready": Out}
 
 
 def members(prefix: str, size: int, receives: bool) -> dict[str, wiring.Member]:
-    """Members of a signature that make up the AXI4-Stream port ``prefix`` (may be empty) of ``size`` bytes."""
+    """Return the members of a signature for the AXI4-Stream port ``prefix`` (may be empty) of ``size`` bytes."""
     widths = {"tdata": 8 * size, "tkeep": size}
     flips = {In: Out, Out: In}
     flows = {name: flow if receives else flips[flow] for name, flow in _SIGNALS.items()}
@@ -30,17 +30,17 @@ def join(m: Module, top: wiring.Component, prefix: str, end: wiring.Component) -
 
 
 def link(m: Module, sender: wiring.Component, receiver: wiring.Component, prefix: str) -> None:
-    """Connect ports of the same name: of a component that sends, and one that receives."""
+    """Connect ports of the same name of a sending and a receiving component."""
     for name, flow in _SIGNALS.items():
         given, taken = getattr(sender, f"{prefix}_{name}"), getattr(receiver, f"{prefix}_{name}")
         m.d.comb += taken.eq(given) if flow is In else given.eq(taken)
 
 
 class AxiReceiver(wiring.Component):
-    """The receiving end: two register stages, TKEEP turned into a count, transfers without bytes taken out.
+    """Receive a port: two register stages, TKEEP converted to a count, transfers without bytes removed.
 
-    A word leaves when it is known whether it is the last one of its packet: with TLAST at once, else when the next byte has
-    come, or TLAST in a transfer without bytes.
+    A word leaves once it is known whether it is the last one of its packet: with TLAST at once, else when the next byte comes,
+    or TLAST in a transfer without bytes.
 
     Ports
     -----
@@ -48,20 +48,20 @@ class AxiReceiver(wiring.Component):
         The AXI4-Stream port. TKEEP must be ones from byte 0 on, then zeros; it may be partial, or all zeros, in any transfer.
     o
         Stream of :class:`~cdu.parts.width_converter.Bytes`; bytes that are not kept are zero. Words have at least one byte,
-        but for the only word of a packet that has none.
+        except for the only word of a packet without bytes.
     bad_keep
         High for a cycle when a transfer had a TKEEP with holes: the bytes behind the first hole are dropped.
     clear
-        High for a cycle: forget the words that wait.
+        High for a cycle: drop the waiting words.
     flush
-        High for a cycle: throw away a packet that has begun, up to its TLAST; it has begun when its first word is offered.
+        High for a cycle: drop a packet that has begun, up to its TLAST; it has begun when its first word is offered.
     flushing
-        That is going on.
+        A flush is in progress.
 
-    With ``quiet``, packets may wait behind the port where nobody can take them back: ``flush`` throws away all that comes,
-    until the port is at the end of a packet and nothing has come for so many cycles.
+    With ``quiet``, packets may wait in a FIFO before the port that cannot be cleared: ``flush`` then drops all words until the
+    port is at the end of a packet and nothing has come for ``quiet`` cycles.
 
-    Latency 2 cycles, one transfer per cycle.
+    Latency: 2 cycles. One transfer per cycle.
     """
 
     o: stream.Interface
@@ -84,7 +84,7 @@ class AxiReceiver(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         open_packet = Signal()
-        ahead: Any = Signal(Bytes(self.size), reset_less=True)  # the word that waits for what follows it
+        ahead: Any = Signal(Bytes(self.size), reset_less=True)  # the word that waits for its successor
         word: Any = Signal(Bytes(self.size), reset_less=True)  # the word in front of it
         waits = Signal()
         advance = ~self.o.valid | self.o.ready
@@ -127,7 +127,7 @@ class AxiReceiver(wiring.Component):
         return m
 
     def _flush_all(self, m: Module, open_packet: Signal) -> None:
-        """``flushing`` of a port with ``quiet``, in place of that which ends with the packet."""
+        """Drive ``flushing`` of a port with ``quiet``, which does not end with the packet."""
         silence = Signal(range(self._quiet))
         ends = Signal()
         m.d.comb += ends.eq((silence == self._quiet - 1) & ~self.tvalid & ~open_packet)
@@ -138,10 +138,10 @@ class AxiReceiver(wiring.Component):
 
 
 class AxiSender(wiring.Component):
-    """The sending end: one register stage, a count turned into TKEEP.
+    """Send to a port: one register stage, a count converted to TKEEP.
 
-    A word that waits stays until it is taken, whatever happens behind this block. ``cut`` ends a packet in whose middle the
-    port stands with a transfer of no bytes that has TLAST.
+    A waiting word is held until it is taken, whatever happens inside the unit. ``cut`` ends a packet that has begun with a
+    transfer of no bytes that has TLAST.
 
     Ports
     -----
@@ -150,13 +150,13 @@ class AxiSender(wiring.Component):
     tdata, tkeep, tlast, tvalid, tready
         The AXI4-Stream port.
     cut
-        High for a cycle: no more words of the present packet will come, and nobody waits for the word that does not leave now.
+        High for a cycle: no more words of the present packet will come, and a word that has not left is not needed.
     draining
-        Such a word, or the end of a cut packet, has still to leave.
+        Such a word, or the end of a cut packet, has yet to leave.
     ended
-        High for a cycle when the last word of a packet leaves, but for packets with words from before the last ``cut``.
+        High for a cycle when the last word of a packet leaves, except for packets with words from before the last ``cut``.
 
-    Latency 1 cycle, one transfer per cycle.
+    Latency: 1 cycle. One transfer per cycle.
     """
 
     i: stream.Interface
@@ -212,7 +212,7 @@ class AxiSender(wiring.Component):
 
 
 def _thermometer_count(m: Module, ones: Value) -> Value:
-    """Number of ones of a value whose ones are its lowest bits."""
+    """Return the number of ones of a value whose ones are its lowest bits."""
     size = len(ones)
     padded = Cat(ones, Const(0, 1))
     edge = Signal(size + 1, name="edge")

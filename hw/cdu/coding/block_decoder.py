@@ -1,4 +1,4 @@
-"""Packed blocks to rows of quantised values: the inverse of :class:`~cdu.coding.block_encoder.BlockEncoder`."""
+"""Decoder of packed blocks to rows of quantised values, the inverse of :class:`~cdu.coding.block_encoder.BlockEncoder`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from cdu.words import BlockRow, BlockTag, Range, Slice, is_one_of
 
 
 class BlockDecoder(wiring.Component):
-    """Expands one block after the other, a row per cycle.
+    """Expand packed blocks one after the other to rows of quantised values, one row per cycle.
 
-    Two registers of 72 bytes: slices of the next block are collected in the one, the present block is read from the other.
+    Two registers of 72 bytes: one collects the slices of the next block while the present block is read from the other.
 
     Parameters
     ----------
@@ -35,13 +35,13 @@ class BlockDecoder(wiring.Component):
     i
         Stream of :class:`~cdu.words.Slice`.
     o
-        Stream of :class:`~cdu.words.BlockRow`, with the range of the block where a mode with ranges is built in; it is what
-        the block begins with, also when that is no range, but that an exponent above 15 is 15. Rows of affine modes are codes,
-        of all bits of a value.
+        Stream of :class:`~cdu.words.BlockRow`. Where a mode with ranges is built in, it carries the range read from the begin
+        of the block, unchecked, with exponents above 15 replaced by 15. Rows of affine modes are codes, at the full width of a
+        value.
 
-    Latency 3 cycles from the last slice of a block to its first row; a slice and a row per cycle, a block of 8 rows every 8
-    cycles without a bubble as long as its slices come in 8 cycles (in 7, where a block has at most 7 slices). Any mask is
-    decoded, within the block.
+    Latency: 3 cycles from the last slice of a block to its first row. One slice and one row per cycle; a block of 8 rows every
+    8 cycles without a bubble, provided that its slices arrive within 8 cycles (within 7, if it has at most 7 slices). Any mask
+    is accepted; nothing beyond the block is read.
     """
 
     i: stream.Interface
@@ -69,7 +69,7 @@ class BlockDecoder(wiring.Component):
         turn = Signal()
         part = self.i.payload
         takes = self.i.valid & self.i.ready
-        # Where there is a cycle to spare, ready of o does not reach that of i.
+        # If slices leave a spare cycle per block, ready of i does not depend on ready of o.
         m.d.comb += self.i.ready.eq(~full | (turn if self.slices >= BLOCK_SIDE else 0))
         for index in range(self.slices):
             with m.If(takes & (number == index)):
@@ -126,7 +126,7 @@ class BlockDecoder(wiring.Component):
         return m
 
     def _begin(self, tag: Any) -> Value:
-        """Where the first row stands: behind the mask or the range, if there is one."""
+        """Return the byte at which the first row begins, behind the mask or the range if the block has one."""
         begin: Value = Mux(is_one_of(tag["mode"], self.zvc_modes), MASK_BYTES, 0)
         if self.ranged:
             channel = (tag["mode"] == Mode.DIVISION) & ~tag["quantizer"]["block_range"]
@@ -134,7 +134,7 @@ class BlockDecoder(wiring.Component):
         return begin
 
     def _row(self, m: Module, tag: Any, mask: Value, following: Value) -> tuple[Value, Value]:
-        """The values of a row and the bytes that they take of the ``following`` 8."""
+        """Return the values of a row and the number of bytes that they take of the ``following`` 8."""
         mode = tag["mode"]
         values = Signal(LANES * VALUE_BITS)
         count = Signal(range(LANES + 1))
@@ -156,7 +156,7 @@ class BlockDecoder(wiring.Component):
                 m.d.comb += [values.eq(following), count.eq(codes)]
         if Mode.AUTOQUANTZ not in self.modes:
             return values, count
-        # Without a sign again: plus half of the codes, which turns the highest bit round
+        # Signed values again: adding half the number of codes inverts the highest bit.
         highest = Signal(VALUE_BITS)
         with m.If(mode == Mode.AUTOQUANTZ), m.Switch(tag["quantizer"]["bits_log2"]):
             for number, width in enumerate(CODE_BITS):
@@ -165,12 +165,12 @@ class BlockDecoder(wiring.Component):
         return values ^ highest.replicate(LANES), count
 
     def _bits_log2(self, tag: Any) -> Value:
-        """Binary logarithm of the bits of a value."""
+        """Return the binary logarithm of the number of bits per value."""
         return Mux(is_one_of(tag["mode"], self.affine_modes), tag["quantizer"]["bits_log2"], CODE_BITS.index(VALUE_BITS))
 
 
 def _range(block: Value) -> Value:
-    """The range with which a block begins; its exponent has a byte, of which fewer bits are used."""
+    """Return the range at the begin of a block; its exponent is stored in a byte, of which only the low bits are used."""
     used = Range().size
     exponent = Range()["exponent"]
     beyond = block[used : 8 * RANGE_BYTES].any()
@@ -178,7 +178,7 @@ def _range(block: Value) -> Value:
 
 
 def _eight_bytes(m: Module, block: Value, place: Value) -> Value:
-    """The 8 bytes from ``place`` on: each from one of two neighbouring groups, then turned into order."""
+    """Return the 8 bytes from ``place`` on: each is picked from one of two neighbouring groups, then they are rotated."""
     groups = len(block) // (LANES * VALUE_BITS)
     group, byte = place[3:], place[:3]
     next_group = wrapped(byte, LANES)

@@ -1,4 +1,4 @@
-"""Rows of quantised values to packed blocks: ZVC, BRC, plain bytes or codes (JPEG-ACT, "ZVC" and "BRC")."""
+"""Encoder of rows of quantised values to packed blocks: ZVC, BRC, plain bytes or codes (JPEG-ACT, "ZVC" and "BRC")."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from cdu.words import BlockRow, BlockTag, Range, Slice, gives_statistics, is_one
 
 
 class BlockEncoder(wiring.Component):
-    """Packs the bytes of one block after the other, a row per cycle.
+    """Pack the bytes of one block after the other, a row per cycle.
 
-    Two registers of 72 bytes: rows are appended in the one, the finished block before leaves from the other in slices. The
-    mask stands in front of the values and is complete with them; so does the range of a block that ``heads``. Codes of the
-    affine modes stand side by side in the bytes of a row. Of statistics only the 6 bytes in row 0 are left.
+    Two registers of 72 bytes: rows are appended to one, while the finished block before leaves from the other in slices. The
+    mask precedes the values and is complete with them; so does the range of a block that ``heads``. Codes of the affine modes
+    are packed into the bytes of a row. Statistics have only the 6 bytes in row 0.
 
     Parameters
     ----------
@@ -35,13 +35,13 @@ class BlockEncoder(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.BlockRow`, with ranges where a mode has them; that of the first row counts. Blocks have 8
-        rows, in modes without masks and tiles 1 to 8.
+        Stream of :class:`~cdu.words.BlockRow`, with ranges if a mode has them; the range of the first row is used. Blocks have
+        8 rows, in modes without masks and tiles 1 to 8.
     o
         Stream of :class:`~cdu.words.Slice`.
 
-    Latency 3 cycles from the last row of a block to its first slice; a row and a slice per cycle, a block of 8 rows every 8
-    cycles without a bubble as long as its slices leave in 8 cycles.
+    Latency: 3 cycles from the last row of a block to its first slice. One row and one slice per cycle, a block of 8 rows every
+    8 cycles without a bubble as long as its slices leave in 8 cycles.
     """
 
     i: stream.Interface
@@ -137,7 +137,7 @@ class BlockEncoder(wiring.Component):
         return m
 
     def _head(self, m: Module, advance: Value, row: Any, tag: Any, taken: Value) -> tuple[list[Value], Value]:
-        """Bytes that may stand in front of the block of the row that has been ``taken``, and how many of them do."""
+        """Return the bytes before the first value of the block of the row ``taken``, and the number of them that are used."""
         if not self.ranged:
             return [], Const(0, 1)
         found: Any = data.View(Range(), registered(m, advance, Value.cast(row["range"]), "range"))
@@ -155,7 +155,7 @@ class BlockEncoder(wiring.Component):
         return mixed + bytes_taken[len(head) :], Mux(statistics, STATISTICS_BYTES, size)
 
     def _kept(self, m: Module, row: Any) -> tuple[Value, Value, Value]:
-        """Mask, bytes (zeros behind them) and number of bytes of a row, by its mode."""
+        """Return mask, bytes (zeros behind them) and number of bytes of a row, by its mode."""
         values, mode = row["values"], row["tag"]["mode"]
         zvc_modes = [mode for mode in self.modes if mode.has_zvc]
         mask = Signal(LANES)
@@ -185,5 +185,5 @@ class BlockEncoder(wiring.Component):
 
 
 def _front(bits: Value, count: Value, size: int) -> Value:
-    """The first ``size`` bytes, zeros behind ``count`` of them."""
+    """Return the first ``size`` bytes, zeros behind ``count`` of them."""
     return Cat(*(Mux(count > place, bits.word_select(place, 8), 0) for place in range(size)))

@@ -1,4 +1,4 @@
-"""Blocks of a variable-length code, written front to back, given out when their length is known."""
+"""Store of blocks of a variable-length code, written front to back and read once their length is known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cdu.parts.stream_fifo import StreamFifo
 from cdu.words import Slice
 
 NIBBLE = 4
-#: Blocks that wait for the one that leaves.
+#: Number of blocks that can wait for the one that leaves.
 _WAITING = 2
 
 
@@ -28,10 +28,10 @@ class BlockPart(data.StructLayout):
 
 
 class BlockStore(wiring.Component):
-    """A ring of slots. What a block begins with follows from its length: the head, and where the body stands behind it.
+    """A ring of slots. The length of a block determines its head and the position of its body behind it.
 
-    A block is written as if its body were long: 8 bits that are replaced by the head, 4 bits of category, the rest. Of a short
-    one everything but the head leaves 4 bits earlier. Zero bytes at its end are left out.
+    A block is written as if its body were long: 8 bits that are replaced by the head, 4 bits of category, the rest. The bits
+    of a short block behind the head move 4 bits forward when it leaves. Zero bytes at its end are left out.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class BlockStore(wiring.Component):
     o
         Stream of :class:`~cdu.words.Slice`.
 
-    Latency 4 cycles from a block's last part to its first slice; a part and a slice per cycle.
+    Latency: 4 cycles from a block's last part to its first slice. One part and one slice per cycle.
     """
 
     i: stream.Interface
@@ -201,7 +201,7 @@ class BlockStore(wiring.Component):
         return m
 
     def _bits(self, m: Module, ring: list[list[Signal]], row: Value, short: Value, slots_left: Value) -> Value:
-        """The bits of a slice: a row; of a short block from its second nibble to the first behind it, if that was written."""
+        """Return the bits of a slice: a row; for a short block from its second nibble to the first one of the next row."""
         behind = Signal(NIBBLE)
         m.d.comb += behind.eq(Array(ring[(r + 1) % self.rows][0][:NIBBLE] for r in range(self.rows))[row])
         slots = []

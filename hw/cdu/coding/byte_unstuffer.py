@@ -1,4 +1,4 @@
-"""Entropy-coded segments without the zero byte after every FF: the inverse of :class:`~cdu.coding.byte_stuffer.ByteStuffer`."""
+"""Remover of the zero byte after every FF of a segment, the inverse of :class:`~cdu.coding.byte_stuffer.ByteStuffer`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cdu.parts.width_converter import Bytes
 class CodedBytes(data.StructLayout):
     """Up to ``size`` bytes of coded bits, zeros behind ``count`` of them.
 
-    ``last`` ends the segment; ``marked`` with it: another byte than zero followed an FF, or none.
+    ``last`` ends the segment; ``marked`` with it: an FF was followed by another byte than zero, or by none.
     """
 
     def __init__(self, size: int) -> None:
@@ -27,7 +27,7 @@ class CodedBytes(data.StructLayout):
 
 
 class ByteUnstuffer(wiring.Component):
-    """Leaves out the zero byte that follows an FF. At a marker the segment ends; what comes behind it is thrown away.
+    """Remove the zero byte that follows an FF. The segment ends at a marker; bytes behind it are dropped.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ByteUnstuffer(wiring.Component):
     o
         Stream of :class:`CodedBytes`, of any count.
 
-    Latency 1 cycle, one transfer per cycle.
+    Latency: 1 cycle. One transfer per cycle.
     """
 
     i: stream.Interface
@@ -63,7 +63,7 @@ class ByteUnstuffer(wiring.Component):
         skips = Signal()
         m.d.comb += [advance.eq(~self.o.valid | self.o.ready), self.i.ready.eq(advance), takes.eq(self.i.valid & advance)]
         coded = [word["data"].word_select(place, 8) for place in range(size)]
-        # Whether each byte, and what follows the word, stands behind an FF. Behind the end of a word there are zeros.
+        # Whether each byte, and the byte behind the word, follows an FF. Behind the end of a word there are zeros.
         marked = Signal()
         behind = Signal(size + 1)
         m.d.comb += behind.eq(Cat(marked, *(byte == MARKER for byte in coded)))

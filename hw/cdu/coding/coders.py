@@ -1,4 +1,4 @@
-"""What codes the blocks of a lane: one coder for the modes as published, GMC's beside it where it is built in."""
+"""Block coders of a lane: one for the modes as published, and GMC's beside it where it is built in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cdu.coding.gmc_decoder import GmcDecoder
 from cdu.coding.gmc_encoder import GmcEncoder
 from cdu.words import is_gmc
 
-#: Blocks that are in a coder at the same time, one less than a power of two; more do not fit into one.
+#: Blocks that can be in a coder at the same time, a power of two less one; no coder holds more.
 _MOST_INSIDE = 15
 
 Encoder: TypeAlias = "BlockEncoder | GmcEncoder | CoderPair"
@@ -22,32 +22,32 @@ Decoder: TypeAlias = "BlockDecoder | GmcDecoder | CoderPair"
 
 
 def encoder(config: CduConfig) -> Encoder:
-    """What makes packed blocks of the rows of a lane."""
+    """Return the encoder of a lane, which packs rows into blocks."""
     if not config.has_gmc:
         return BlockEncoder(config)
     return CoderPair(config, BlockEncoder(config), GmcEncoder(config)) if config.packed_modes else GmcEncoder(config)
 
 
 def decoder(config: CduConfig) -> Decoder:
-    """What makes rows of the packed blocks of a lane."""
+    """Return the decoder of a lane, which expands packed blocks to rows."""
     if not config.has_gmc:
         return BlockDecoder(config)
     return CoderPair(config, BlockDecoder(config), GmcDecoder(config)) if config.packed_modes else GmcDecoder(config)
 
 
 class CoderPair(wiring.Component):
-    """Two coders, of which each block takes one; blocks leave in the order in which they came.
+    """Two coders, one of which codes each block; blocks leave in the order in which they arrived.
 
     Parameters
     ----------
     config
         ``modes``, ``coders``.
     packed, gmc
-        The coder of blocks of GMC, and that of all others, both encoders or both decoders.
+        Coder of all blocks but those of GMC, and coder of blocks of GMC: both encoders or both decoders.
 
     Ports: ``i`` and ``o``, streams as those of ``packed``; blocks of GMC have zeros where others have ranges.
 
-    A block waits until those in the other coder have left, so a cycle is lost only between jobs. No latency of its own.
+    A block waits until all blocks in the other coder have left, so that cycles are lost only between jobs. Adds no latency.
     """
 
     i: stream.Interface
@@ -87,6 +87,6 @@ class CoderPair(wiring.Component):
                 m.d.comb += self.o.payload[name].eq(gmc.o.payload[name] if name in fields else 0)
         with m.If(enters):
             m.d.sync += [chosen.eq(wanted), begins.eq(self.i.payload["ends"])]
-        # A decoder may give the last row of a block before it has taken bytes that say nothing.
+        # A decoder may give the last row of a block before it has taken the block's last bytes, which hold no data.
         m.d.sync += inside.eq(inside + (enters & begins) - leaves)
         return m

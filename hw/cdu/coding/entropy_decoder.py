@@ -1,4 +1,4 @@
-"""The entropy-coded segment of a grayscale scan of baseline JPEG to columns of quantised coefficients (ITU-T T.81, F.2.2)."""
+"""Decoder of a grayscale scan of baseline JPEG to columns of quantised coefficients (ITU-T T.81, F.2.2)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from cdu.parts.width_converter import Bytes, WidthConverter
 
 
 class EntropyDecoder(wiring.Component):
-    """The inverse of :class:`~cdu.coding.entropy_encoder.EntropyEncoder`, for any bytes.
+    """Decode the segments of :class:`~cdu.coding.entropy_encoder.EntropyEncoder`, and any other bytes.
 
-    A segment that is wrong gives its blocks up to the error, then a block with ``error``, which is the last one; the bytes up
-    to the end of the segment are thrown away. Wrong are: a pattern that is no code, a run that leaves its block, ZRL before the
-    end of a block, a DC coefficient out of range, a marker, an end within a block or with other bits than ones, and no bytes.
+    An invalid segment gives its blocks up to the error, then a block with ``error``, which is the last one; the bytes up to
+    the end of the segment are dropped. Errors are: a pattern that is no code, a run that leaves its block, ZRL before the end
+    of a block, a DC coefficient out of range, a marker, an end within a block or with other bits than ones, and a segment
+    without bytes.
 
     Ports
     -----
     i
-        Stream of :class:`~cdu.parts.width_converter.Bytes`, full words but for the last one of a scan.
+        Stream of :class:`~cdu.parts.width_converter.Bytes`, full words except for the last one of a scan.
     o
         Stream of :class:`~cdu.coding.jpeg_words.DecodedColumn`, 8 for a block.
 

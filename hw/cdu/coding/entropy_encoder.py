@@ -27,7 +27,7 @@ class EntropyEncoder(wiring.Component):
         Stream of :class:`~cdu.coding.jpeg_words.CoefficientColumn`, counted from reset: 8 are a block. An AC coefficient is
         within 1023.
     o
-        Stream of :class:`~cdu.parts.width_converter.Bytes`, full words but for the last one of a scan.
+        Stream of :class:`~cdu.parts.width_converter.Bytes`, full words except for the last one of a scan.
 
     A symbol per cycle, so that a block takes 8 cycles or as many as it has symbols, the end of a scan two more.
     """

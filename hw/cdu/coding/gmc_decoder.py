@@ -1,4 +1,4 @@
-"""Blocks of GMC to columns of quantised coefficients: the inverse of :class:`~cdu.coding.gmc_encoder.GmcEncoder`."""
+"""Decoder of GMC blocks to columns of quantised coefficients, the inverse of :class:`~cdu.coding.gmc_encoder.GmcEncoder`."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _Rows = tuple[set[int], set[int]]
 
 
 class _Classes(data.StructLayout):
-    """Classes of both groups of a column, and how many bits told them."""
+    """Classes of both groups of a column, and the length in bits of their code words."""
 
     def __init__(self) -> None:
         super().__init__({"a": range(CLASSES), "b": range(CLASSES), "length": range(A_BITS + B_BITS + 1)})
 
 
 class _Prefix(data.StructLayout):
-    """What stands before the fields of a column: both masks, and the classes of the next column; bits, of the fields too."""
+    """Decoded prefix of a column: both masks, classes of the next column, and bits of the prefix and of the fields."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -66,10 +66,10 @@ class _Prefix(data.StructLayout):
 
 
 class GmcDecoder(wiring.Component):
-    """Decodes one block after the other, a column per cycle.
+    """Decode GMC blocks one after the other, one column of 8 coefficients per cycle.
 
-    The first slice of a block is taken apart while the block before is decoded: head, DC and the classes of the first column
-    take a cycle each. From then on a window holds the bits that come next, so many that any column is whole.
+    The first slice of a block is parsed while the block before is decoded: head, DC and the classes of the first column take a
+    cycle each. From then on a window holds the bits that come next, enough of them to decode any column as a whole.
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ class GmcDecoder(wiring.Component):
     o
         Stream of :class:`~cdu.words.BlockRow`, the 8 columns of a block.
 
-    Latency 7 cycles from the first slice of a block to its first column, with a queue 8; a column per cycle as long as slices
-    come in time: the longest blocks, one after the other, take 12 cycles each in place of 8. Any bytes are decoded, within the
-    block: bits behind its end are zeros.
+    Latency: 7 cycles from the first slice of a block to its first column, 8 with a queue. One column per cycle as long as
+    slices arrive in time: of a sequence of blocks of the greatest length each takes 12 cycles instead of 8. Any bytes are
+    accepted; bits beyond the end of a block are read as zeros.
     """
 
     i: stream.Interface
@@ -93,7 +93,8 @@ class GmcDecoder(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        #: Slices that wait, so that with the one in the cutter the longest block does not keep the splitter from other lanes.
+        #: Slices that can wait; with the one being parsed they are the longest block, so that it never blocks the splitter's
+        #: other lanes.
         self.ahead = -(-gmc.MAX_WRITTEN_BLOCK_BYTES // config.slice_bytes) - 1 if config.cdus > 1 else 0
         super().__init__({"i": In(stream.Signature(Slice(config))), "o": Out(stream.Signature(BlockRow()))})
 
@@ -175,7 +176,7 @@ class GmcDecoder(wiring.Component):
         filled = Signal.like(window)
         m.d.comb += [
             length.eq(prefix["length"] + fields_length),
-            # What is left of a block behind its last column is thrown away.
+            # The rest of a block behind its last column is dropped.
             fits.eq(~busy | (advance & lacks)),
             joins.eq(busy & more & takes),
             go.eq(busy & advance & (~more | ~lacks | parts.valid)),
@@ -206,7 +207,7 @@ class GmcDecoder(wiring.Component):
                 tag.eq(first_tag),
             ]
 
-        # 3: fields to the front; 4: those of B apart
+        # 3: align the fields; 4: separate the fields of B
         valid = Signal(2)
         notes: Any = Signal(data.StructLayout({"first": 1, "ends": 1, "tag": Mark()}))
         m.d.comb += [notes["first"].eq(number == 0), notes["ends"].eq(final), notes["tag"].eq(tag)]
@@ -223,10 +224,10 @@ class GmcDecoder(wiring.Component):
         of_a = registered(m, advance, fields[:FIELDS_BITS], "of_a")
         of_b = registered(m, advance, dropped(m, fields, fields_a, FIELDS_BITS, "behind_a"), "of_b")
 
-        # 5: to their places
+        # 5: values to their places in the column
         mask_a, class_a, mask_b, class_b, notes = stages[2]
         values = [*self._values(m, mask_a, class_a, of_a, "a"), *self._values(m, mask_b, class_b, of_b, "b")]
-        # The block's DC stays until its last column is in the window.
+        # The DC coefficient of the block is held until the block's last column is in the window.
         values[0] = Mux(notes["first"], block_dc, values[0])
         out: Any = self.o.payload
         m.d.comb += advance.eq(~self.o.valid | self.o.ready)
@@ -241,7 +242,7 @@ class GmcDecoder(wiring.Component):
         return m
 
     def _prefix(self, m: Module, bits: Value, present: Any, final: Value) -> Any:
-        """What stands before the fields: masks wherever that of A ends, classes wherever that of B does."""
+        """Decode the prefix of a column at every place where mask B and the classes can begin, and select by the lengths."""
         prefix: Any = Signal(_Prefix(), name="prefix")
         mask_a, length_a = self._mask(m, bits[:MASK_BITS], present["a"], "mask_a")
         places = range(MASK_BITS + 1)
@@ -269,7 +270,7 @@ class GmcDecoder(wiring.Component):
         return prefix
 
     def _mask(self, m: Module, bits: Value, group_class: Value, name: str) -> tuple[Value, Value]:
-        """A mask that begins with the first of some bits, and its length."""
+        """Return the mask whose code word begins with the first of ``bits``, and the length of the code word."""
         mask, length = Signal(gmc.GROUP_VALUES, name=name), Signal(range(MASK_BITS + 1), name=f"{name}_length")
         with m.Switch(group_class):
             for number in range(1, CLASSES):
@@ -281,7 +282,7 @@ class GmcDecoder(wiring.Component):
         return mask, length
 
     def _classes(self, m: Module, bits: Value, context_a: Value, context_b: Value, name: str, rows: _Rows) -> Any:
-        """Classes of the column whose symbols begin with the first of some bits; ``rows`` are those that can be asked for."""
+        """Return the classes of the column whose code words begin at the start of ``bits``; only ``rows`` can occur."""
         rows_a, rows_b = rows
         found: Any = Signal(_Classes(), name=name)
         symbol, length_a = Signal(range(CLASSES + 1), name=f"{name}_symbol"), Signal(range(A_BITS + 1), name=f"{name}_length_a")
@@ -302,7 +303,7 @@ class GmcDecoder(wiring.Component):
         return found
 
     def _values(self, m: Module, mask: Value, group_class: Value, bits: Value, name: str) -> list[Value]:
-        """The coefficients of a group."""
+        """Return the coefficients of a group."""
         packed = Signal(FIELDS_BITS, name=f"{name}_packed")  # of 8 bits each, still without their places
         with m.Switch(group_class):
             for number in range(1, CLASSES):
@@ -319,7 +320,7 @@ class GmcDecoder(wiring.Component):
 
 
 def _rows_behind_masks() -> list[_Rows]:
-    """By the bits that both masks of a column have together: rows of A and B that its classes can ask for."""
+    """Return, for each total length of a column's two masks, the rows of tables A and B that its classes can need."""
     lengths = {number: {len(word) for word in _mask_words(number)} or {0} for number in range(CLASSES)}
     rows: list[_Rows] = [(set(), {gmc.B_BESIDE_ZERO}) for _ in range(2 * MASK_BITS + 1)]
     for a, b in product(lengths, repeat=2):
@@ -331,7 +332,7 @@ def _rows_behind_masks() -> list[_Rows]:
 
 
 def _mask_words(group_class: int) -> Sequence[str]:
-    """Code words of the masks of a class; none where there is but one mask."""
+    """Return the code words of the masks of a class; empty if the class has a single mask."""
     return gmc.MASK_CODES[min(group_class, gmc.LAST_MASK_CLASS) - 1] if group_class in gmc.CODED_CLASSES else ()
 
 
@@ -340,7 +341,7 @@ def _places(mask: Value) -> Iterable[Value]:
 
 
 def _value(field: Value, group_class: int) -> Value:
-    """The byte of a field: sign and magnitude less one, or itself."""
+    """Return the coefficient (a byte) of a field: sign and magnitude less one, or the byte itself."""
     if group_class == gmc.RAW_CLASS:
         return field
     sign, low = field[0], field[1:]
@@ -348,7 +349,7 @@ def _value(field: Value, group_class: int) -> Value:
 
 
 def _dc(m: Module, bits: Value, category: Value) -> Value:
-    """DC from its sign and the low bits of its magnitude; beyond 8 bits it is the nearest value."""
+    """Return DC from its sign and the low bits of its magnitude, saturated to 8 bits."""
     found = Signal(VALUE_BITS, name="found_dc")
     with m.Switch(category):
         for size in range(1, gmc.MAX_CATEGORY + 1):
@@ -362,7 +363,7 @@ def _dc(m: Module, bits: Value, category: Value) -> Value:
 
 
 def _fields_length(m: Module, mask: Value, group_class: Value, name: str) -> Value:
-    """Bits of the fields of a group."""
+    """Return the number of bits of the fields of a group."""
     length = Signal(range(FIELDS_BITS + 1), name=f"{name}_length")
     with m.Switch(group_class):
         for number in range(1, CLASSES):
@@ -372,7 +373,7 @@ def _fields_length(m: Module, mask: Value, group_class: Value, name: str) -> Val
 
 
 def _decode(m: Module, bits: Value, words: Sequence[str], found: Any) -> None:
-    """Statements for the code word with which some bits begin."""
+    """Add statements for the code word of ``words`` with which ``bits`` begin."""
     with m.Switch(bits):
         for symbol, word in enumerate(words):
             with m.Case(word[::-1].rjust(len(bits), "-")):

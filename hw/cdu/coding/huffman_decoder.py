@@ -1,4 +1,4 @@
-"""Bytes of an entropy-coded segment to coefficients and their places (ITU-T T.81, F.2.2)."""
+"""Decoder of entropy-coded bytes to coefficients and their places (ITU-T T.81, F.2.2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cdu.parts.bit_shift import dropped, raised
 from cdu.parts.streams import registered
 
 _PIECE_BITS = 8 * PIECE_BYTES
-#: Most bits that fill the last byte.
+#: Greatest number of bits that pad the last byte.
 _FILLING = 7
 
 
@@ -39,11 +39,11 @@ class _Code(data.StructLayout):
 
 
 class HuffmanDecoder(wiring.Component):
-    """Decodes a symbol per cycle, from a window that holds the bits that come next.
+    """Decode a symbol per cycle, from a window that holds the next bits.
 
-    Codes are told by comparison of the window with all of them at once, in the table of what is due, so that code, size and
-    number of bits are known in one step. What is left of a segment behind a whole block ends it if it is less than a byte of
-    ones; anything else begins a block. Behind an error the rest of the segment is thrown away.
+    The window is compared with all codes of the table that is due at once, so that code, size and number of bits are known in
+    one step. The rest of a segment behind a whole block ends the segment if it is less than a byte of ones; any other rest
+    begins a block. After an error the rest of the segment is dropped.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class HuffmanDecoder(wiring.Component):
     o
         Stream of :class:`~cdu.coding.jpeg_words.PlacedCoefficient`.
 
-    Latency 4 cycles. A symbol per cycle as long as words have the bits that it takes.
+    Latency: 4 cycles. One symbol per cycle as long as words have its bits.
     """
 
     i: stream.Interface
@@ -163,7 +163,7 @@ class HuffmanDecoder(wiring.Component):
     def _window(
         self, m: Module, window: Signal, level: Signal, closed: Signal, marked: Signal, failed: Signal, bits: Value
     ) -> None:
-        """Words behind what is there, and the first ``bits`` away."""
+        """Remove the first ``bits`` bits from the window and append words behind the rest."""
         word: Any = self.i.payload
         takes = self.i.valid & self.i.ready
         first_lowest = Cat(*(word["data"].word_select(place, 8)[::-1] for place in range(PIECE_BYTES)))
@@ -178,7 +178,7 @@ class HuffmanDecoder(wiring.Component):
             m.d.sync += [closed.eq(word["last"]), marked.eq(word["marked"])]
 
     def _code(self, m: Module, bits: Value, is_dc: Value) -> Any:
-        """The symbol whose code comes first."""
+        """Return the symbol with whose code the bits begin."""
         code: Any = Signal(_Code(self.most), name="code")
         dc, ac = self._of_table(m, bits, self.tables.dc, "dc"), self._of_table(m, bits, self.tables.ac, "ac")
         m.d.comb += code.eq(Mux(is_dc, dc, ac))

@@ -1,4 +1,4 @@
-"""Run-length symbols to the bytes of their Huffman codes and extra bits (ITU-T T.81, F.1.2)."""
+"""Encoder of run-length symbols to the bytes of Huffman codes and extra bits (ITU-T T.81, F.1.2)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from cdu.parts.streams import registered
 from cdu.parts.width_converter import Bytes, expand, ones
 
 _PIECE_BITS = 8 * PIECE_BYTES
-#: Ones that fill the last byte: what is over is cut off.
+#: Number of ones that pad the last byte; surplus ones are cut off.
 _FILLING = 7
 
 
 def longest_bits(tables: HuffmanTables) -> int:
-    """Bits of the longest code with its extra bits."""
+    """Return the bits of the longest code with its extra bits."""
     ac = max(length + (symbol & 15) for symbol, (_, length) in tables.ac.codes.items())
     return max(ac, *(length + size for size, (_, length) in tables.dc.codes.items()))
 
 
 class HuffmanEncoder(wiring.Component):
-    """Codes and extra bits one behind the other, a symbol per cycle.
+    """Concatenate codes and extra bits, a symbol per cycle.
 
     Inside, the first bit is the lowest one; a byte of a segment has it at the top.
 
@@ -41,10 +41,10 @@ class HuffmanEncoder(wiring.Component):
     i
         Stream of :class:`~cdu.coding.jpeg_words.RunLengthSymbol`.
     o
-        Stream of :class:`~cdu.parts.width_converter.Bytes`, not stuffed yet: full words but for the last one of a scan, whose
-        last byte is filled with ones.
+        Stream of :class:`~cdu.parts.width_converter.Bytes`, not stuffed yet: full words except for the last one of a scan,
+        whose last byte is padded with ones.
 
-    Latency 4 cycles from the symbol that fills a word, one more bit than a word has.
+    Latency: 4 cycles from the symbol that fills a word, and one more bit.
     """
 
     i: stream.Interface
@@ -69,7 +69,7 @@ class HuffmanEncoder(wiring.Component):
         magnitude = registered(m, advance, Mux(value[-1], -value, value)[:MAX_DC_SIZE], "magnitude")
         beside = [registered(m, advance, symbol[name], f"{name}1") for name in ("dc", "run", "ends")]
 
-        # 2: size, and as many extra bits: of a negative value those of what is one less
+        # 2: size, and that many extra bits; those of a negative value are the bits of the value less one
         size = Signal(range(MAX_DC_SIZE + 1))
         for place in range(MAX_DC_SIZE):
             with m.If(magnitude[place]):
@@ -121,7 +121,7 @@ class HuffmanEncoder(wiring.Component):
         return m
 
     def _code(self, m: Module, dc: Value, run: Value, size: Value) -> tuple[Value, Value]:
-        """The code of a symbol and its length; nothing of what is no symbol."""
+        """Return the code of a symbol and its length; length 0 for an invalid symbol."""
         code = Signal(MAX_CODE_BITS)
         length = Signal(range(MAX_CODE_BITS + 1))
         for of_dc, table in ((1, self.tables.dc), (0, self.tables.ac)):

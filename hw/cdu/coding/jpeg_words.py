@@ -11,16 +11,16 @@ from cdu.parts.streams import Beat
 
 #: A quantised coefficient of 8-bit samples.
 COEFFICIENT = Shape.cast(range(DC_MIN, DC_MAX + 1))
-#: The difference of two DC coefficients; coefficients too.
+#: The difference of two DC coefficients; also wide enough for any coefficient.
 DIFFERENCE = Shape.cast(range(DC_MIN - DC_MAX, DC_MAX - DC_MIN + 1))
-#: Bytes of a word of an entropy-coded segment at a port, and of what is coded or read of it in a cycle.
+#: Bytes of a word of an entropy-coded segment at a port, and bytes that are coded or decoded per cycle.
 WORD_BYTES, PIECE_BYTES = 8, 4
 
 
 class CoefficientColumn(data.StructLayout):
     """A column of a block, one horizontal frequency: 8 coefficients, lowest vertical frequency first.
 
-    ``last`` stands in all columns of the last block of a scan.
+    ``last`` is set in all columns of the last block of a scan.
     """
 
     def __init__(self) -> None:
@@ -30,8 +30,9 @@ class CoefficientColumn(data.StructLayout):
 class RunLengthSymbol(data.StructLayout):
     """A symbol: what is coded for a coefficient (T.81, F.1.2).
 
-    ``dc``: ``value`` is the difference of a DC coefficient to that of the block before. Else ``run`` zeros and then ``value``,
-    an AC coefficient; 0 makes it ZRL (``run`` 15) or EOB (``run`` 0). ``ends``: no symbol, the scan is over.
+    ``dc``: ``value`` is the difference between the DC coefficients of this block and the block before. Otherwise ``run`` zeros
+    precede the AC coefficient ``value``; a ``value`` of 0 means ZRL (``run`` 15) or EOB (``run`` 0). ``ends``: not a symbol,
+    the scan is over.
     """
 
     def __init__(self) -> None:
@@ -39,10 +40,10 @@ class RunLengthSymbol(data.StructLayout):
 
 
 class PlacedCoefficient(data.StructLayout):
-    """What a symbol decodes to: at ``place`` in zig-zag order a ``value``, if it ``stores`` one.
+    """Decoded symbol: the coefficient ``value`` at ``place`` in zig-zag order, if the symbol ``stores`` one.
 
-    ``begins``: it is the DC coefficient of a block. ``error``: the symbol is wrong, the block with it. ``ends``: no symbol, the
-    scan is over.
+    ``begins``: the coefficient is the DC of a block. ``error``: the symbol is invalid, and so is its block. ``ends``: not a
+    symbol, the scan is over.
     """
 
     def __init__(self) -> None:
@@ -50,9 +51,9 @@ class PlacedCoefficient(data.StructLayout):
 
 
 class DecodedColumn(data.StructLayout):
-    """A :class:`CoefficientColumn`, and whether its block has an ``error``, the same in all columns.
+    """A :class:`CoefficientColumn`, and whether its block has an ``error``, which is the same in all its columns.
 
-    A block with an error is the last one of its scan; what it holds is undefined.
+    A block with an error is the last one of its scan; its coefficients are undefined.
     """
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class DecodedColumn(data.StructLayout):
 
 
 class SampleRow(data.StructLayout):
-    """A row of a block: 8 samples after JPEG's level shift, -128 to 127. ``last`` stands in all rows of a scan's last block."""
+    """A row of 8 samples, -128 to 127 after JPEG's level shift. ``last`` is set in all rows of a scan's last block."""
 
     def __init__(self) -> None:
         super().__init__({"values": Beat, "last": 1})

@@ -1,4 +1,4 @@
-"""Columns of quantised coefficients to run-length symbols (ITU-T T.81, F.1.2)."""
+"""Encoder of columns of quantised coefficients to run-length symbols (ITU-T T.81, F.1.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cdu.coding.jpeg_words import COEFFICIENT, CoefficientColumn, RunLengthSymbo
 
 
 class _Phase(enum.Enum, shape=2):
-    """What comes next: a symbol for a coefficient, the end of a block, the end of the scan."""
+    """Kind of the next symbol: a coefficient, the end of a block, or the end of the scan."""
 
     COEFFICIENT = 0
     EOB = 1
@@ -22,20 +22,20 @@ class _Phase(enum.Enum, shape=2):
 
 
 class RunLengthEncoder(wiring.Component):
-    """The symbols of one block after the other, a symbol per cycle.
+    """Encode blocks one after the other to run-length symbols, one symbol per cycle.
 
-    Two stores of 64 coefficients: columns come into the one while the other is coded. A mask of what is not zero, in zig-zag
-    order, gives the next coefficient at once, however many zeros stand before it.
+    Two stores of 64 coefficients: columns fill one while the other is coded. A mask of the nonzero coefficients in zig-zag
+    order gives the next coefficient in one cycle, however many zeros precede it.
 
     Ports
     -----
     i
         Stream of :class:`~cdu.coding.jpeg_words.CoefficientColumn`, counted from reset: 8 are a block.
     o
-        Stream of :class:`~cdu.coding.jpeg_words.RunLengthSymbol`; ``ends`` behind the last block of a scan.
+        Stream of :class:`~cdu.coding.jpeg_words.RunLengthSymbol`; ``ends`` follows the last block of a scan.
 
-    Latency 3 cycles from the last column of a block to its first symbol. A column per cycle as long as blocks have up to 8
-    symbols; of longer ones a block takes as many cycles as symbols.
+    Latency: 3 cycles from the last column of a block to its first symbol. One column per cycle as long as blocks have up to 8
+    symbols; a longer block takes as many cycles as it has symbols.
     """
 
     i: stream.Interface
@@ -49,7 +49,7 @@ class RunLengthEncoder(wiring.Component):
         turn = Signal()
         store, mask, last, full = self._incoming(m, turn)
 
-        # The block that is coded: what is left of its mask, DC always being there.
+        # Remaining mask of the block that is coded; the bit of DC is always set.
         busy = Signal()
         moves = Signal()
         left = Signal(BLOCK_VALUES)
@@ -64,7 +64,7 @@ class RunLengthEncoder(wiring.Component):
             m.d.sync += [busy.eq(full), left.eq(mask | 1), scan_ends.eq(last)]
             m.d.sync += [coded.eq(coming) for coded, coming in zip(block, store, strict=True)]
 
-        # 1: the first coefficient of the rest
+        # 1: first coefficient of the remaining mask
         place = Signal(range(BLOCK_VALUES))
         m.d.comb += place.eq(_first(m, left))
         valid = Signal()
@@ -81,7 +81,7 @@ class RunLengthEncoder(wiring.Component):
                 is_last.eq(scan_ends),
             ]
 
-        # 2: its run
+        # 2: the run before it
         symbol: Any = self.o.payload
         phase = Signal(_Phase)
         at = Signal.like(place)  # the place behind the coefficient before
@@ -127,7 +127,7 @@ class RunLengthEncoder(wiring.Component):
         return m
 
     def _incoming(self, m: Module, taken: Value) -> tuple[list[Signal], Value, Value, Value]:
-        """The block that comes, in zig-zag order: coefficients, mask of what is not zero, whether it is the last, and whole."""
+        """Return the incoming block in zig-zag order: coefficients, nonzero mask, whether it is the last, and complete."""
         column: Any = self.i.payload
         number = Signal(range(BLOCK_SIDE))
         full = Signal()
@@ -148,7 +148,7 @@ class RunLengthEncoder(wiring.Component):
 
 
 def _first(m: Module, mask: Value) -> Value:
-    """The place of the lowest set bit of a mask whose length is a power of two; undefined of none."""
+    """Return the position of the lowest set bit of a mask whose length is a power of two; undefined for a mask of zeros."""
     groups: list[tuple[Value, Value]] = [(bit, Cat()) for bit in mask]
     while len(groups) > 1:
         groups = [

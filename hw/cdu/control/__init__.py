@@ -1,1 +1,1 @@
-"""What a driver sees: registers, jobs, interrupts, counters."""
+"""Control of a unit as a driver sees it: registers, jobs, interrupts, counters."""

@@ -1,4 +1,4 @@
-"""What a driver controls in one direction of a unit: jobs, scales, shift tables, errors, counters."""
+"""Control of one direction of a unit: jobs, scales, shift tables, errors, counters."""
 
 from __future__ import annotations
 
@@ -37,41 +37,41 @@ _WIDE_COUNTERS = ("CYCLES", "VALUES", "BYTES")
 
 
 class ChannelPorts(wiring.Signature):
-    """Between the control of a direction and its data path, seen from the control.
+    """Signals between the control of a direction and its data path, seen from the control.
 
     ``job``
-        Stream of :class:`~cdu.words.Job`; the next one waits here while the one before is under way.
+        Stream of :class:`~cdu.words.Job`; the next job waits here while the one before is processed.
     ``shifts``
         Both shift tables; a table changes only while no job uses it.
     ``scales``
-        Stream of :class:`~cdu.words.Scale`, what was written to SCALE and SCALE_LAST.
+        Stream of :class:`~cdu.words.Scale`: values written to SCALE and SCALE_LAST.
     ``starts``
-        High for a cycle when a job is started. In it ``scaled`` tells whether the job has scales, ``scale_order``
-        (:class:`~cdu.values.scale_join.ScaleOrder`) what is known of them, and ``expected_length``
-        (:class:`~cdu.control.payload_length.ExpectedLength`, only when decompressing) of its payload; ``has_crc``, in units
-        with ``payload_crc``, whether that has a CRC.
+        High for a cycle when a job is started. In that cycle ``scaled`` says whether the job has scales, ``scale_order``
+        (:class:`~cdu.values.scale_join.ScaleOrder`) describes them, and ``expected_length``
+        (:class:`~cdu.control.payload_length.ExpectedLength`, only when decompressing) describes its payload; ``has_crc``, in
+        units with ``payload_crc``, says whether the payload has a CRC.
     ``room``
-        Who is told that has room for one more job; no job is started otherwise.
+        All receivers of ``starts`` have room for one more job; no job is started otherwise.
     ``abort``
         High for a cycle: forget all jobs. ``job`` and ``scales`` lose their valid without a transfer.
     ``flush``
         High together with ``abort``: throw away the rest of packets that have begun, up to TLAST.
     ``flushing``
-        That is going on.
+        A flush is in progress.
     ``job_done``
         High for a cycle when the last word of the oldest job has left.
     ``draining``
-        What an abort left at the output has not been taken.
+        Words that an abort left at the output have not been taken yet.
     ``events``, ``port_events``
-        What went wrong, high for a cycle.
+        Errors, each high for a cycle.
     ``input_valid``, ``input_ready``, ``output_valid``, ``output_ready``
         Handshakes of the ports of the unit.
     ``values``, ``packed``
-        Number of values (bytes) that move at the uncompressed (packed) port in this cycle.
+        Number of values (bytes) transferred at the uncompressed (packed) port in this cycle.
     ``findings``
         :class:`~cdu.control.places.Findings`; only in units with ``completions``.
     ``progress``
-        Something else moves, or the channel waits for its turn: the watchdog does not count this cycle.
+        The path is active elsewhere, or the channel waits for its turn: the watchdog does not count this cycle.
     """
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
@@ -109,9 +109,9 @@ class ChannelPorts(wiring.Signature):
 
 
 class ChannelControl(wiring.Component):
-    """Registers of one direction, and what they do.
+    """Registers of one direction, and the jobs that they start.
 
-    Their manual is docs/reference/registers.md.
+    The registers are described in docs/reference/registers.md.
 
     Parameters
     ----------
@@ -125,13 +125,13 @@ class ChannelControl(wiring.Component):
     block
         :data:`~cdu.control.register_file.BlockPort`, seen from the registers.
     hold
-        A START is being checked; goes up in the cycle after the write, no access may come before it is low.
+        A START is being checked. Rises in the cycle after the write; no access may come until it is low.
     unit
         :class:`ChannelPorts`.
     interrupt
-        High while an enabled reason to interrupt is set.
+        High while an enabled interrupt reason is set.
     works
-        A job waits or is under way, or an abort is not over.
+        A job is queued or in progress, or an abort is not over.
     """
 
     block: Any
@@ -189,7 +189,7 @@ class ChannelControl(wiring.Component):
         return m
 
     def _checked_job(self, m: Module, registers: Any, command: Any) -> tuple[Signal, Any]:
-        """The job in the registers, and whether it is queued in this cycle."""
+        """Return the job in the registers after its check, and whether it is queued in this cycle."""
         job: Any = Signal(Job(), name="job_written")
         counts = {name: getattr(registers, name).value for name in ("beats", "row_beats", "channel_rows")}
         m.d.comb += [
@@ -264,7 +264,7 @@ class ChannelControl(wiring.Component):
         return start, job
 
     def _jobs(self, m: Module, registers: Any, start: Signal, job: Any) -> tuple[Signal, Signal]:
-        """The queue, and the jobs under way: whether there are any, and whether the oldest one ends in this cycle."""
+        """Queue jobs; return whether any is in progress, and whether the oldest one ends in this cycle."""
         unit, status = self.unit, registers.status
         m.submodules.jobs = jobs = ResetInserter(unit.abort)(HeadFifo(Job(), JOB_QUEUE))
         m.d.comb += [jobs.i.payload.eq(job), jobs.i.valid.eq(start)]
@@ -294,7 +294,7 @@ class ChannelControl(wiring.Component):
         return busy, ended
 
     def _ledger(self, m: Module, registers: Any, start: Signal, job: Any, left: Value) -> JobLedger:
-        """Finds out what becomes of each job, and keeps it for the registers."""
+        """Make the ledger that records what becomes of each job, and connect it to the registers."""
         unit = self.unit
         m.submodules.ledger = ledger = JobLedger(self.config, self.channel)
         m.d.comb += [
@@ -314,7 +314,7 @@ class ChannelControl(wiring.Component):
         return ledger
 
     def _scales(self, m: Module, registers: Any) -> Value:
-        """The queue of scales; whether one leaves it in this cycle."""
+        """Queue scales; return whether one leaves the queue in this cycle."""
         unit = self.unit
         m.submodules.scales = scales = ResetInserter(unit.abort)(StreamFifo(Scale(), SCALE_QUEUE))
         connect(m, scales.o, flipped(unit.scales))
@@ -336,13 +336,13 @@ class ChannelControl(wiring.Component):
         return taken
 
     def _shifts(self, m: Module, registers: Any, start: Signal, job: Any, ended: Signal) -> None:
-        """The shift tables, each locked while a job that uses it is under way."""
+        """Connect the shift tables; each is locked while a job that uses it is in progress."""
         if not self.config.has_dct:
             return
         refused = Signal(BANKS)
         m.d.comb += registers.errors_set.busy_write.eq(refused.any())
         for bank in range(BANKS):
-            # Jobs end in order: the table is in use until as many have ended as there were when its last user was started
+            # Jobs end in order: a table is in use until as many jobs have ended as there were when its last user was started
             users = Signal(range(MAX_JOBS + 1), name=f"users{bank}")
             in_use = users != 0
             with m.If(self.unit.abort):
@@ -367,7 +367,7 @@ class ChannelControl(wiring.Component):
                         m.d.sync += shift.eq(written[part.name])
 
     def _watchdog(self, m: Module, registers: Any, busy: Signal, timeout: Signal, scale_taken: Value) -> None:
-        """Ends jobs that do not move."""
+        """End jobs that make no progress."""
         unit, limit = self.unit, registers.watchdog.value
         moves = Signal()
         expired = Signal()
@@ -390,7 +390,7 @@ class ChannelControl(wiring.Component):
         m.d.comb += registers.jobs_done.value.eq(jobs)
 
     def _count_movement(self, m: Module, registers: Any, busy: Signal, clear: Value) -> None:
-        """Cycles, values and bytes, in one register each or in two."""
+        """Count cycles, values and bytes, in one register each or in two."""
         increments = {
             "cycles": registered(m, busy, "cycle"),
             "values": registered(m, self.unit.values, "values_moved"),
@@ -408,7 +408,7 @@ class ChannelControl(wiring.Component):
             m.d.comb += getattr(registers, f"{name}_low").value.eq(low)
 
     def _count_waiting(self, m: Module, registers: Any, busy: Signal, clear: Value) -> None:
-        """Busy cycles in which a port was valid or ready alone."""
+        """Count busy cycles in which only one of a port's valid and ready was high."""
         unit = self.unit
         events = {
             "input_stall": unit.input_valid & ~unit.input_ready,

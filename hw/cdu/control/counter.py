@@ -7,14 +7,14 @@ from cdu_spec.registers import REGISTER_BITS
 
 
 def registered(m: Module, value: Value, name: str) -> Signal:
-    """What something was a cycle before, so that no path runs from the ports of the unit through a counter."""
+    """Return a value of one cycle earlier, so that no path leads from the ports of the unit through a counter."""
     delayed = Signal.like(value, name=name)
     m.d.sync += delayed.eq(value)
     return delayed
 
 
 def counter(m: Module, name: str, increment: Value, clear: Value) -> Signal:
-    """A counter of 32 bits, which starts again after its greatest value."""
+    """Return a counter of 32 bits that wraps."""
     count = Signal(REGISTER_BITS, name=name)
     with m.If(clear):
         m.d.sync += count.eq(0)
@@ -24,9 +24,9 @@ def counter(m: Module, name: str, increment: Value, clear: Value) -> Signal:
 
 
 def wide_counter(m: Module, name: str, increment: Value, clear: Value) -> tuple[Signal, Signal]:
-    """A counter of 64 bits as its low and its high half.
+    """Return the low and the high half of a counter of 64 bits.
 
-    The carry between the halves is registered: the high half of one cycle goes with the low half of the cycle before.
+    The carry between the halves is registered: the high half lags the low half by one cycle.
     """
     low, high = Signal(REGISTER_BITS, name=f"{name}_lower"), Signal(REGISTER_BITS, name=f"{name}_upper")
     carry = Signal(name=f"{name}_carry")
@@ -37,7 +37,7 @@ def wide_counter(m: Module, name: str, increment: Value, clear: Value) -> tuple[
 
 
 def event_counter(m: Module, name: str, event: Value, clear: Value) -> Signal:
-    """A counter of 32 bits that stops at its greatest value."""
+    """Return a counter of 32 bits that saturates."""
     count = Signal(REGISTER_BITS, name=name)
     with m.If(clear):
         m.d.sync += count.eq(0)

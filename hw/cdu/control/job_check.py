@@ -1,4 +1,4 @@
-"""Whether a job can be done at all, before it is queued."""
+"""Check of a job's registers before the job is queued."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from cdu.words import Quantizer, coding, is_gmc, is_one_of, scaling
 
 #: Bits of a payload's length.
 LENGTH_BITS = 64
-#: Rows per block as a shift.
+#: Logarithm of the rows per block.
 _BLOCK_SHIFT = (BLOCK_SIDE - 1).bit_length()
 _BLOCK_COUNT_BITS = BEATS_BITS - _BLOCK_SHIFT
-#: The same of blocks of MX.
+#: Logarithm of the rows per block of MX.
 _MX_SHIFT = (BLOCK_ROWS - 1).bit_length()
-#: Cycles that the checks without a division take: two register stages, and one to hand over.
+#: Cycles that checks without a division take: two register stages, and one to hand the result over.
 _SHORT = 3
 _LONG = _BLOCK_COUNT_BITS + 1
 
@@ -45,29 +45,30 @@ class JobCheck(wiring.Component):
     Ports
     -----
     begin
-        High for a cycle: check.
+        High for a cycle: start a check.
     mode, beats, row_beats, channel_rows, quantizer
-        The job, in the terms of :class:`cdu.words.Job`.
+        The job's parameters, as in :class:`cdu.words.Job`.
     beyond
-        A count has more bits than that.
+        A count in the registers is wider than the job's field.
     scales
         MODE.scales.
     payload_bytes
-        Length of the payload, 0 when it is not known; only when decompressing.
+        Length of the payload in bytes, 0 if unknown; only when decompressing.
     running
         From the cycle after ``begin`` until ``done``.
     done
-        High for a cycle, in which the following hold.
+        High for a cycle, in which the results below are valid.
     bad_job
-        The mode is unknown or not built, a count is 0 or ``beyond``, or the beats are no whole blocks (modes with masks, and
-        mx) or strips of 8 matrix rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and step_log2 are more
-        than 16 together, or step_log2 is 0 in division with the channel's range. jpeg-act: the coder is not built, or the
-        point is beyond half a step. mx: there is no such format. ``scales`` is no :class:`~cdu_spec.registers.ScaleSource`.
+        The mode is unknown or not built, a count is 0 or ``beyond``, or the beats are not whole blocks (modes with masks, and
+        mx) or not whole strips of 8 matrix rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and
+        step_log2 add up to more than 16, or step_log2 is 0 in division with the channel's range. jpeg-act: the coder is not
+        built, or the point is beyond half a step. mx: the format does not exist. ``scales`` is no
+        :class:`~cdu_spec.registers.ScaleSource`.
     bad_length
         No payload of that many beats has ``payload_bytes`` bytes.
 
-    ``done`` comes 3 cycles after ``begin``, in modes with tiles 24 cycles after it: a serial division finds whether the strips
-    are whole.
+    Latency: ``done`` comes 3 cycles after ``begin``, in modes with tiles 24 cycles after it, as a serial division checks that
+    the strips are whole.
     """
 
     begin: Signal
@@ -143,7 +144,7 @@ class JobCheck(wiring.Component):
         return m
 
     def _check_length(self, m: Module) -> None:
-        """``bad_length``, two cycles after the inputs, in mode mx three."""
+        """Drive ``bad_length``, two cycles after the inputs, three in mode mx."""
         longest = max(MAX_BLOCK_BYTES, gmc.MAX_BLOCK_BYTES if self.config.has_gmc else 0)
         least: Value = self.beats
         most = Signal(range(longest * (1 << _BLOCK_COUNT_BITS)), reset_less=True)
@@ -175,26 +176,26 @@ class JobCheck(wiring.Component):
         m.d.comb += self.bad_length.eq(known & ~possible)
 
     def _rows(self) -> Value:
-        """Most bytes of the values of all rows; a value has a byte, in affine modes as many bits as a code."""
+        """Return the maximum of the bytes of the values of all rows; a value has a byte, in affine modes the bits of a code."""
         rows = self.beats << (LANES - 1).bit_length()
         if not self.config.has_affine:
             return rows
         return Mux(is_one_of(self.mode, _affine(self.config)), self.beats << self.quantizer["bits_log2"], rows)
 
     def _besides(self) -> Value:
-        """Bytes of all masks, which have a bit per value, or of all ranges."""
+        """Return the bytes of all masks (one bit per value) or of all ranges."""
         masks = self.beats
         if not self.config.has_affine:
             return masks
         blocks, division = self.beats[_BLOCK_SHIFT:], self.mode == Mode.DIVISION
         heads = Mux(self.quantizer["block_range"], blocks * RANGE_BYTES, blocks * LOW_BYTES)
-        # One range for 4 blocks
+        # Four blocks share a range
         groups = blocks[(TILE_BLOCKS - 1).bit_length() :] * RANGE_BYTES
         unmasked = is_one_of(self.mode, (Mode.BLPA, Mode.AUTOQUANT))
         return Mux(division, heads, Mux(self.mode == Mode.ACTNN, groups, Mux(unmasked, 0, masks)))
 
     def _unfit(self, m: Module) -> Signal:
-        """Whether an affine mode cannot be done with the quantiser or the rows that it is given, a cycle after the inputs."""
+        """Return whether the affine mode does not allow the quantiser or the row length, one cycle after the inputs."""
         step, bits_log2 = self.quantizer["step_log2"], self.quantizer["bits_log2"]
         beyond = Signal()
         unfit = Signal()
@@ -218,7 +219,7 @@ class JobCheck(wiring.Component):
         return unfit
 
     def _uncodable(self, m: Module) -> Signal:
-        """Whether jpeg-act cannot be done with the coding that it is given, a cycle after the inputs."""
+        """Return whether jpeg-act is not built with the coder, or does not allow the point, one cycle after the inputs."""
         coded = coding(self.quantizer)
         uncodable = Signal()
         unbuilt = Const(0) if Coder.ZVC in self.config.built_coders else coded["coder"] == Coder.ZVC
@@ -226,13 +227,13 @@ class JobCheck(wiring.Component):
         return uncodable
 
     def _unknown_format(self, m: Module) -> Signal:
-        """Whether mode mx cannot be done with the format that it is given, a cycle after the inputs."""
+        """Return whether the format of mode mx does not exist, one cycle after the inputs."""
         unknown = Signal()
         m.d.sync += unknown.eq((self.mode == Mode.MX) & (scaling(self.quantizer)["format"] >= len(MX_FORMATS)))
         return unknown
 
     def _mx_bytes(self, m: Module) -> Value:
-        """Bytes of the blocks of mode mx, a cycle after the inputs: 32 or 16 times their number, 8 times and once."""
+        """Return the bytes of the blocks of mode mx, one cycle after the inputs: 32 or 16, 8 and 1 times their number."""
         blocks, format_number = self.beats[_MX_SHIFT:], scaling(self.quantizer)["format"]
         codes = constant(m, format_number, lambda kind: kind.block_bytes - SCALE_BYTES, "code_bytes")
         assert all(kind.block_bytes - SCALE_BYTES in (16, 24, 32) for kind in MX_FORMATS.values())
@@ -241,7 +242,7 @@ class JobCheck(wiring.Component):
         return Mux(codes[5], blocks << 5, blocks << 4) + besides
 
     def _remainder(self, m: Module, dividend: Value) -> Signal:
-        """``dividend`` modulo ``row_beats`` at ``done`` in modes with tiles; restoring division, one bit per cycle."""
+        """Return ``dividend`` modulo ``row_beats``, valid at ``done`` in modes with tiles; restoring, one bit per cycle."""
         remainder = Signal(_BLOCK_COUNT_BITS, reset_less=True)
         if not self.config.has_tiles:
             return remainder
@@ -253,16 +254,16 @@ class JobCheck(wiring.Component):
         with m.If(self.begin):
             m.d.sync += [rest.eq(dividend), remainder.eq(0)]
         with m.Elif(self.running & ~self.done):
-            # What is left after a subtraction is below the divisor and no greater than the dividend so far
+            # The remainder after a subtraction is less than the divisor and at most the bits of the dividend taken so far
             m.d.sync += [rest.eq(rest << 1), remainder.eq(Mux(fits, difference, trial)[:_BLOCK_COUNT_BITS])]
         return remainder
 
 
 def _affine(config: CduConfig) -> list[Mode]:
-    """The affine modes that are built in."""
+    """Return the affine modes that are built in."""
     return [mode for mode in config.built_modes if mode.is_affine]
 
 
 def _bit(mask: int, number: Value) -> Value:
-    """Bit ``number`` of a constant."""
+    """Return bit ``number`` of a constant."""
     return Const(mask, 1 << len(number)).bit_select(number, 1)

@@ -1,4 +1,4 @@
-"""What is found out about every job, and the records of jobs that have ended."""
+"""Ledger of a direction: the errors found in each job, and the records of jobs that have ended."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from cdu.words import is_one_of
 
 
 class JobLedger(wiring.Component):
-    """A ring with an entry for every job, from its start until its record has been taken.
+    """Keep an entry for every job in a ring, from its start until its record has been taken.
 
-    Jobs come to each of the :func:`~cdu.control.places.places` in the order of their starts, so that each place has its turn,
-    and what is found there belongs to the job whose turn it is. A job has ended when its result has left, its input has come
-    to its end and so have its scales: then nothing more can be found, and its entry is its record.
+    Jobs pass each of the :func:`~cdu.control.places.places` in the order of their starts, so each place has a current job, and
+    an error found there belongs to it. A job has ended when its result has left and its input and its scales have been
+    consumed: no more errors can be found then, and its entry becomes its record.
 
     Parameters
     ----------
     config
-        ``completions``, entries of the ring, and what :func:`~cdu.control.places.places` depends on.
+        ``completions``, the entries of the ring, and the parameters that :func:`~cdu.control.places.places` depends on.
     channel
         The direction.
 
     Ports
     -----
     start
-        High for a cycle: a job of this ``mode`` is started. Not without ``room``.
+        High for a cycle: a job of this ``mode`` is started. Only while ``room`` is high.
     room
         An entry is free.
     findings
         :class:`~cdu.control.places.Findings`.
     moved
-        Bytes of payload that pass in this cycle at the place :data:`~cdu.control.places.PACKED`.
+        Bytes of payload that pass the place :data:`~cdu.control.places.PACKED` in this cycle.
     left
         High for a cycle when the last word of the result of a job has left.
     ended
@@ -50,17 +50,17 @@ class JobLedger(wiring.Component):
     abort
         High for a cycle: jobs that have not ended are forgotten.
     keeps
-        Records wait until they are taken; else they are thrown away.
+        Records wait until they are taken; otherwise they are dropped.
     take
-        High for a cycle: the oldest record goes.
+        High for a cycle: drop the oldest record.
     waiting
-        Records that wait. The oldest one is shown, and zeros where there is none:
+        Number of waiting records. The outputs below show the oldest one, or zeros if there is none:
     job
-        How many jobs had been started before it since the reset, those that were forgotten among them.
+        Number of jobs started before it since the reset, aborted ones included.
     payload_bytes
         Bytes of its payload, modulo ``2**32``.
     errors
-        What was found.
+        Errors found in the job.
     """
 
     start: Signal
@@ -104,8 +104,8 @@ class JobLedger(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # Entries by numbers with a bit more than they need, so that a full ring is not an empty one: the oldest record, the job
-        # that ends next, the job that is started next
+        # Entry numbers have one bit more than needed, so that a full ring differs from an empty one: the oldest record, the
+        # job that ends next, the job that is started next
         oldest, ending, following = (self._entry(name) for name in ("oldest", "ending", "following"))
         fresh = self._at(following, self.start)
         ends = self._ends(m)
@@ -143,7 +143,7 @@ class JobLedger(wiring.Component):
         return m
 
     def _count_bytes(self, m: Module, turn: Value, ends: Value, oldest: Signal) -> None:
-        """The sum of ``moved`` up to two cycles before a job ends."""
+        """Sum ``moved`` up to two cycles before a job ends."""
         size = Signal(REGISTER_BITS)
         moved = Signal.like(self.moved, name="moved1")
         m.d.sync += [moved.eq(self.moved), size.eq(wide_sum(Mux(ends, 0, size), moved, REGISTER_BITS))]
@@ -155,26 +155,26 @@ class JobLedger(wiring.Component):
         return Signal(range(2 * self.depth), name=name)
 
     def _place(self, entry: Value) -> Value:
-        """Where an entry stands in the ring."""
+        """Return the position of an entry in the ring."""
         return entry[: (self.depth - 1).bit_length()]
 
     def _at(self, entry: Value, event: Value) -> Value:
-        """The bit of an entry, when an event happens."""
+        """Return the bit of an entry if ``event`` is high, else 0."""
         bit: Value = (Const(1) << self._place(entry))[: self.depth]
         return bit & event.replicate(self.depth)
 
     def _comes(self, place: Place) -> Value:
-        """A job is started that comes to this place."""
+        """Return whether a job that comes to this place is started in this cycle."""
         return self.start & is_one_of(self.mode, place.modes)
 
     def _counted(self, m: Module, name: str, ends: Value, ending: Signal) -> Signal:
-        """Whose turn it is where all jobs come to."""
+        """Return the entry of the current job of a place that all jobs pass."""
         turn = self._entry(f"{name}_turn")
         m.d.sync += turn.eq(Mux(self.abort, ending, turn + ends))
         return turn
 
     def _ends(self, m: Module) -> dict[str, Value]:
-        """For each place that a job leaves it, as late as what is found there comes."""
+        """Return for each place whether a job leaves it, delayed as much as the errors found there."""
         ends: dict[str, Value] = {}
         for name, place in self.places.items():
             ends[name] = self.findings[name]["ends"]
@@ -185,7 +185,7 @@ class JobLedger(wiring.Component):
         return ends
 
     def _turns(self, m: Module, ends: dict[str, Value], ending: Signal, following: Signal) -> dict[str, Value]:
-        """For each place the entry of the job whose turn it is."""
+        """Return for each place the entry of its current job."""
         turns: dict[str, Value] = {}
         queues: dict[tuple[Mode, ...], Memory] = {}
         for name, place in self.places.items():
@@ -202,7 +202,7 @@ class JobLedger(wiring.Component):
         return turns
 
     def _queue(self, m: Module, name: str, following: Signal) -> Memory:
-        """The entries of the jobs that come to a place, in the order of their starts since the last abort."""
+        """Return a queue of the entries of the jobs that come to a place, in the order of their starts since the last abort."""
         jobs: Memory
         m.submodules[name] = jobs = Memory(shape=(self.depth - 1).bit_length(), depth=self.depth, init=[])
         write = jobs.write_port()
@@ -212,10 +212,10 @@ class JobLedger(wiring.Component):
         return jobs
 
     def _find(self, m: Module, turns: dict[str, Value], before: Value, fresh: Value, due: Value, oldest: Signal) -> None:
-        """Write what is found into the entries that it belongs to.
+        """Write errors into the entries of the jobs that they belong to.
 
-        ``before``: the job whose scales have come to their end last, and of which some may be missed. ``due``: the jobs whose
-        scales have not, among which they may have changed places.
+        ``before``: the last job whose scales have come to their end; some of them may be missing. ``due``: the jobs whose
+        scales have not, which may have been given each other's.
         """
         for flag in self.flags:
             column, found = Signal(self.depth, name=f"{flag}_column"), Signal(self.depth, name=f"{flag}_found")
@@ -232,7 +232,7 @@ class JobLedger(wiring.Component):
             m.d.comb += self.errors[flag].eq(column.bit_select(self._place(oldest), 1) & (self.waiting != 0))
 
     def _remember(self, m: Module, name: str, oldest: Signal, shown: Signal, entry: Value, when: Value, what: Value) -> None:
-        """A number for each entry, of which that of the oldest record is shown."""
+        """Store a number for each entry and show the number of the oldest record."""
         words: Memory
         m.submodules[name] = words = Memory(shape=len(shown), depth=self.depth, init=[])
         write = words.write_port()

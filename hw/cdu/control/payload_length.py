@@ -1,4 +1,4 @@
-"""Compares the length of every payload with what its job was told."""
+"""Check of the length of every payload against the one in its job's registers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ExpectedLength(data.StructLayout):
 
 
 class PayloadLength(wiring.Component):
-    """Lets payload pass from the start of its job on, and counts its bytes.
+    """Let payload pass from the start of its job on, and count its bytes.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class PayloadLength(wiring.Component):
     i, o
         Streams of :class:`~cdu.words.PackedWord`, without latency; a packet per job.
     payload_length
-        High for a cycle, two cycles after the last word of a packet, when its length is another one than expected.
+        High for a cycle, two cycles after the last word of a packet, if its length is not the expected one.
     """
 
     job: stream.Interface
@@ -45,7 +45,7 @@ class PayloadLength(wiring.Component):
     o: stream.Interface
     payload_length: Signal
 
-    #: Jobs whose packet has not passed.
+    #: Number of jobs whose packet has not passed.
     depth = 4
 
     def __init__(self, config: CduConfig) -> None:

@@ -1,4 +1,4 @@
-"""Where in a direction of a unit an error is found, and which jobs pass there."""
+"""Places in a direction of a unit where errors are found, and the jobs that pass them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cdu_spec.registers import Channel
 class Place(NamedTuple):
     """A place that jobs of some ``modes`` leave in the order of their starts.
 
-    ``flags`` are the errors that are found there. They come ``latency`` cycles after what they are about, and so belong to the
-    job that leaves the place as many cycles later.
+    ``flags`` are the errors that are found there. They are raised ``latency`` cycles after the word that causes them, and so
+    belong to the job that leaves the place that many cycles later.
     """
 
     modes: tuple[Mode, ...]
@@ -23,12 +23,12 @@ class Place(NamedTuple):
 
 
 def places(config: CduConfig, channel: Channel) -> dict[str, Place]:
-    """The places of a direction by name; there is none that no mode of the unit comes to.
+    """Return the places of a direction by name; places that no built mode reaches are left out.
 
-    ``input``: data enter the path, to ``output``, where the result leaves it. ``receiver``, ``crc``: a payload has come, and
-    its CRC is known. ``scales``: they leave :class:`~cdu.values.scale_join.ScaleJoin`, to ``windows``, where they enter the
-    path. ``front``: values have been scaled; ``mx``: those of mode mx have left the front end. ``splitter``: blocks are found
-    in a payload, to ``heads``, where they enter the back end.
+    ``input``: data enter the path, to ``output``, where the result leaves it. ``receiver``, ``crc``: a payload has been
+    received and its CRC checked. ``scales``: scales leave :class:`~cdu.values.scale_join.ScaleJoin`, to ``windows``, where
+    they enter the path. ``front``: values have been scaled; ``mx``: values of mode mx have left the front end. ``splitter``:
+    blocks are found in a payload, to ``heads``, where they enter the back end.
     """
     every = config.built_modes
     scaled = tuple(mode for mode in every if mode.has_scales)
@@ -57,17 +57,17 @@ def places(config: CduConfig, channel: Channel) -> dict[str, Place]:
     return {name: place for name, place in found.items() if place.modes}
 
 
-#: The place where the bytes of payloads are counted; two cycles later their sum is there.
+#: The place where the bytes of payloads are counted; their sum is valid two cycles later.
 PACKED = {Channel.COMPRESS: "output", Channel.DECOMPRESS: "input"}
-#: The places that only the path sees. What bypass finds when decompressing, it finds at its output.
+#: The places that only the path sees. When decompressing, errors of bypass are found at its output.
 _INSIDE = {Channel.COMPRESS: ("front", "mx"), Channel.DECOMPRESS: ("splitter", "heads", "output")}
 
 
 class Findings(data.StructLayout):
-    """What happens in a cycle at each of the :func:`places`: a job ``ends`` there, and what is found."""
+    """Events of a cycle at each of the :func:`places`: a job ``ends`` there, and the errors found there."""
 
     def __init__(self, config: CduConfig, channel: Channel, *, inside: bool = False) -> None:
-        """Of all places, or of those that only the path sees."""
+        """Make the layout of all places, or with ``inside`` of those that only the path sees."""
         super().__init__(
             {
                 name: data.StructLayout(dict.fromkeys(("ends", *place.flags), 1))

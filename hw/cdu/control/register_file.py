@@ -1,4 +1,4 @@
-"""Registers made from their table in :mod:`cdu_spec.registers`: decoding, storage, read path."""
+"""Register file generated from the tables in :mod:`cdu_spec.registers`: decoding, storage, read path."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Register
 
-#: One access to a block of registers. ``word`` (number of the register) and ``data`` are steady from one cycle before the
-#: strobe ``write`` or ``read`` until ``read_data`` and ``error`` are taken, which hold from the cycle after.
+#: An access to a block of registers. ``word`` (number of the register) and ``data`` are stable from one cycle before the
+#: strobe ``write`` or ``read`` until ``read_data`` and ``error`` are taken, which are valid from the cycle after the strobe.
 BlockPort = wiring.Signature(
     {
         "word": Out(range(BLOCK_BYTES // REGISTER_BYTES)),
@@ -25,36 +25,36 @@ BlockPort = wiring.Signature(
 
 
 def layout(register: Register) -> data.FlexibleLayout:
-    """The fields of a register as a layout."""
+    """Return the fields of a register as a layout."""
     return data.FlexibleLayout(REGISTER_BITS, {part.name: data.Field(part.width, part.low) for part in register.fields})
 
 
 class RegisterFile(wiring.Component):
-    """One block of registers.
+    """Register file of one block.
 
     Parameters
     ----------
     registers
         Table of the block.
     outside
-        Names of RW registers that are stored elsewhere: to this component they are like WO and RO registers together.
+        Names of RW registers that are stored elsewhere: this component treats them as a WO and a RO register in one.
     watched
-        Names of registers whose reads are shown.
+        Names of registers that have a NAME_read port.
     guarded
         Names of registers that cannot be written while ``guard`` is high.
 
     Ports
     -----
     block
-        :data:`BlockPort`, seen from the registers. ``error``: there is no such register, it is read only or guarded, or it
-        does not take the value (:meth:`cdu_spec.registers.Register.takes`); a write then does nothing.
+        :data:`BlockPort`, seen from the registers. ``error``: the register does not exist, is read-only or guarded, or does
+        not take the value (:meth:`cdu_spec.registers.Register.takes`); such a write has no effect.
     NAME
-        In lower case, with the register's layout; an array when the register is one. RW: the stored value (output). RO and
-        ``outside``: what reads give (input). WO: what is being written (output). W1C: the sticky bits (output).
+        In lower case, with the register's layout; an array if the register is one. RW: the stored value (output). RO and
+        ``outside``: the value that reads return (input). WO: the value being written (output). W1C: the sticky bits (output).
     NAME_set
         W1C: bits to set now.
     NAME_write
-        WO and ``outside``: a write takes place in this cycle; ``data`` of the block port is written. One bit per element.
+        WO and ``outside``: a write takes place in this cycle, with ``data`` of the block port. One bit per element.
     NAME_read
         ``watched``: a read takes place in this cycle.
     guard, bad_value, bad_time
@@ -94,7 +94,7 @@ class RegisterFile(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         block = self.block
-        # What is decoded is registered: address and data are steady before the strobes come
+        # The decoded address is registered: address and data are stable before the strobes come
         hits, readable, writable, guarded = [], [], [], []
         selected = {register.name: self._selected(register) for register in self.registers}
         unfit = [
@@ -142,12 +142,12 @@ class RegisterFile(wiring.Component):
         return m
 
     def _selected(self, register: Register) -> Value:
-        """Which element of a register the address is that of."""
+        """Return a bit for each element of a register: whether it is addressed."""
         first = register.offset // REGISTER_BYTES
         return Cat(self.block.word == first + index for index in range(register.count))
 
     def _element(self, m: Module, register: Register, element: Any, write: Value) -> None:
-        """Storage of one register."""
+        """Add the storage of one register."""
         if register.access is Access.WO:
             m.d.comb += element.eq(self.block.data)
         elif register.access is Access.W1C:
@@ -185,7 +185,7 @@ def _unfit(register: Register, written: Value) -> Value | None:
 
 
 def _fields_of(register: Register, value: Any) -> Value:
-    """A register's value with zeros outside its fields."""
+    """Return a register's value with zeros outside its fields."""
     parts: list[Value] = []
     place = 0
     for part in sorted(register.fields, key=lambda part: part.low):
@@ -195,7 +195,7 @@ def _fields_of(register: Register, value: Any) -> Value:
 
 
 def _any_of(values: Sequence[Value]) -> Value:
-    """Bitwise or, as a tree."""
+    """Return the bitwise or of ``values``, as a tree."""
     if len(values) == 1:
         return values[0]
     half = len(values) // 2

@@ -1,1 +1,1 @@
-"""What a generated unit is delivered as: Verilog, its manifest, waivers, the blocks by their names."""
+"""Files delivered for a generated unit: Verilog, its manifest and waivers; and the blocks by name."""

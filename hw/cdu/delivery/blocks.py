@@ -1,4 +1,4 @@
-"""The blocks that can be generated, verified and synthesised by name."""
+"""Blocks that can be generated, verified and synthesised by name."""
 
 from __future__ import annotations
 
@@ -54,29 +54,29 @@ from cdu.values.value_front import ValueFront
 
 
 def only(config: CduConfig, mode: Mode) -> CduConfig:
-    """The configuration with a single mode, which is not jpeg-act: no coder is chosen."""
+    """Return the configuration with a single mode, which is not jpeg-act: no coder is chosen."""
     return config.override(modes=(mode.label,), coders=(Coder.ZVC.label,))
 
 
 def several(config: CduConfig) -> CduConfig:
-    """The configuration with at least two CDUs: one alone needs nothing that deals out blocks or gathers them."""
+    """Return the configuration with at least two CDUs: one alone needs no parts that deal out blocks or gather them."""
     return config.override(cdus=max(config.cdus, 2))
 
 
 def affine(config: CduConfig) -> CduConfig:
-    """The configuration with the affine modes, if it has none: without one there is nothing to quantise."""
+    """Return the configuration with the affine modes, if it has none: without one there is nothing to quantise."""
     return config if config.has_affine else config.override(modes=(*config.modes, *(mode.label for mode in AFFINE_MODES)))
 
 
 def ranged(config: CduConfig) -> CduConfig:
-    """The configuration with the modes whose blocks have ranges, if it has none."""
+    """Return the configuration with the modes whose blocks have ranges, if it has none."""
     if config.has_ranges:
         return config
     return config.override(modes=(*config.modes, *(mode.label for mode in RANGED_MODES)))
 
 
 def with_gmc(config: CduConfig) -> CduConfig:
-    """The configuration with the coder GMC, and its mode, if it has none."""
+    """Return the configuration with the coder GMC, and its mode, if it has none."""
     if config.has_gmc:
         return config
     modes = config.modes if config.has_dct else (*config.modes, Mode.JPEG_ACT.label)
@@ -84,20 +84,20 @@ def with_gmc(config: CduConfig) -> CduConfig:
 
 
 def with_dma(config: CduConfig) -> CduConfig:
-    """The configuration with a DMA engine, if it has none."""
+    """Return the configuration with a DMA engine, if it has none."""
     return config if config.dma_bits else config.override(dma_bits=_DMA_BITS)
 
 
 def with_clocks(config: CduConfig) -> CduConfig:
-    """The configuration with clocks of its ports, if it has none."""
+    """Return the configuration with clocks of its ports, if it has none."""
     return config if config.own_clocks else config.override(own_clocks=OWN_CLOCKS, reset_kind="async")
 
 
 #: Width of the memory port of blocks whose configuration has no DMA engine.
 _DMA_BITS = 128
 
-#: Blocks that not every configuration can have, and the configuration that they are built with instead: coders of one mode have
-#: that one, coders of several modes have all of the configuration and at least the affine ones.
+#: Blocks that some configurations cannot have, and the configuration that they are built with instead: coders of one mode have
+#: that mode, coders of several modes have all of the configuration and at least the affine ones.
 _NEEDED: Mapping[str, Callable[[CduConfig], CduConfig]] = {
     "range_finder": ranged,
     "affine_quantizer": affine,
@@ -122,17 +122,17 @@ _NEEDED: Mapping[str, Callable[[CduConfig], CduConfig]] = {
 
 
 def configured(name: str, config: CduConfig) -> CduConfig:
-    """The configuration that a block is built with: the one that is asked for, with what the block cannot do without."""
+    """Return the configuration that a block is built with: the given one, with the features that the block needs."""
     return _NEEDED[name](config) if name in _NEEDED else config
 
 
 def changes(name: str, config: CduConfig) -> dict[str, Any]:
-    """The parameters that a block is built with in place of those of the configuration; none for the name of a unit."""
+    """Return the parameters of a block that replace those of the configuration; none for the name of a unit."""
     given, built = config.to_dict(), configured(name, config).to_dict()
     return {key: value for key, value in built.items() if given.get(key, getattr(CduConfig, key)) != value}
 
 
-#: Component of a configuration that :func:`configured` gives, by the name of the block.
+#: Component of the configuration that :func:`configured` returns, by the name of the block.
 _COMPONENTS: Mapping[str, Callable[[CduConfig], Component]] = {
     "sfpr": Sfpr,
     "inverse_sfpr": InverseSfpr,
@@ -190,14 +190,14 @@ def _block(name: str, config: CduConfig) -> Component:
 
 #: Block by name, for any configuration.
 BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {name: partial(_block, name) for name in _COMPONENTS}
-#: Of these the whole units.
+#: Whole units.
 UNITS = ("array", "dma_array", "clocked_array")
-#: And the halves of one.
+#: Halves of a unit.
 HALVES = ("compressor", "decompressor")
 
 
 def check_block(name: str, others: Sequence[str] = ()) -> None:
-    """Raise ConfigError when there is no block of that name, and it is none of the ``others``."""
+    """Raise ConfigError if there is no block of that name, and it is not among ``others``."""
     known = (*BLOCKS, *others)
     if name not in known:
         near = get_close_matches(name, known)
@@ -207,6 +207,6 @@ def check_block(name: str, others: Sequence[str] = ()) -> None:
 
 
 def top(config: CduConfig) -> Component:
-    """The whole unit of a configuration, with its DMA engine and clocks of its ports if it has them."""
+    """Return the whole unit of a configuration, with its DMA engine and clocks of its ports if it has them."""
     unit = CduDmaArray(config) if config.dma_bits else CduArray(config)
     return ClockedUnit(config, unit) if config.own_clocks else unit

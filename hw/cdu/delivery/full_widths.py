@@ -1,15 +1,15 @@
-"""Operators whose operands have the width that Verilog gives them anyway: ``{ 4'h0, amount } + level``, ``phase == 2'h0``.
+"""Explicit operand widths, as Verilog would extend them: ``{ 4'h0, amount } + level``, ``phase == 2'h0``.
 
-In RTLIL each input of a cell has a width of its own. Verilog extends the shorter ones without a word, and linters warn of that,
-since it may be a mistake. What is explicit in RTLIL is explicit in the text.
+In RTLIL each input of a cell has a width of its own. Verilog silently extends the shorter ones, and linters warn of that,
+since it may be a mistake. Here the text makes the widths explicit, as RTLIL does.
 """
 
 from __future__ import annotations
 
-#: Cells whose result and operands have one width, and those that compare two operands of one width.
+#: Cells whose result and operands have one width, and cells that compare two operands of one width.
 _SAME = ("add", "sub", "mul", "and", "or", "xor", "xnor")
 _COMPARING = ("lt", "le", "eq", "ne", "ge", "gt")
-#: Cells whose only operand has the width of the result, and those whose first one has, which they shift.
+#: Cells whose only operand has the width of the result, and shifts, whose first operand has.
 _UNARY = ("not", "neg", "pos")
 _SHIFTING = ("shl", "shr", "sshl", "sshr", "shift")
 
@@ -43,7 +43,7 @@ module full_{op} (input [A_WIDTH-1:0] A, output [Y_WIDTH-1:0] Y);
 {a}  \\${op} #(.A_SIGNED(A_SIGNED), .A_WIDTH(WIDTH), .Y_WIDTH(WIDTH)) _TECHMAP_REPLACE_ (.A(a), .Y(Y));
 endmodule
 """
-#: A result narrower than what is shifted loses bits, which have a name then.
+#: A result narrower than the shifted operand loses bits, which then have a name.
 _SHIFT = """\
 (* techmap_celltype = "${op}" *)
 module full_{op} (input [A_WIDTH-1:0] A, input [B_WIDTH-1:0] B, output [Y_WIDTH-1:0] Y);
@@ -69,7 +69,7 @@ endmodule
 
 
 def full_widths() -> str:
-    """Verilog for Yosys' ``techmap``, which puts cells with operands of full width in the place of others."""
+    """Return Verilog for Yosys' ``techmap``, which replaces cells by ones with operands of full width."""
 
     def written(form: str, op: str = "", signed: str = "A_SIGNED", width: str = "Y_WIDTH") -> str:
         a, b = (_EXTENDED.format(operand, operand.lower(), signed) for operand in "AB")

@@ -1,4 +1,4 @@
-"""From a configuration to the delivered files of a unit or of one block."""
+"""Generator of the delivered files of a unit or of one block from a configuration."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Generated:
     core
         Text of NAME.core.
     waivers
-        Text of NAME.vlt, the warnings of Verilator that lines of the Verilog are allowed.
+        Text of NAME.vlt, which waives Verilator's warnings of single lines of the Verilog.
     header
         Text of NAME.h, the registers in C; None for a block.
     bench
-        Text of NAME_tb.sv, a test bench of a page; None for a block.
+        Text of NAME_tb.sv, a short test bench; None for a block.
     descriptions
-        Texts that describe the registers to other programs, by the ending of the file: .rdl and .svd; none for a block.
+        Texts that describe the registers to other programs, by file ending: .rdl and .svd; none for a block.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Generated:
 
 #: The file of an entry of the cache.
 _KEPT = "generated.json"
-#: What has samples of as many bits as SFPR's in it: the unit, its halves, and JPEG's.
+#: Components that contain samples of SFPR's width: the unit, its halves, and JPEG's.
 _UNITS = (None, *blocks.UNITS, *blocks.HALVES, "jpeg_encoder", "jpeg_decoder")
 
 
@@ -88,15 +88,14 @@ def generate(
 ) -> Generated:
     """Generate the unit of a configuration, or one of its blocks, with ``memories`` of registers or bound to macros.
 
-    With ``every_name`` names that nothing uses are kept.
-
-    Raises ConfigError for an unknown block, and for units with samples of other bits than SFPR's.
+    With ``every_name`` unused names are kept. Raises ConfigError for an unknown block, and for a unit with samples of another
+    width than SFPR's.
     """
     config = _configured(config, block)
     if config.sample_bits != VALUE_BITS and block in _UNITS:
         raise ConfigError(f"sample_bits = {config.sample_bits} builds no unit: use it with block dct, idct or two_way_dct")
     name = config.unit_name if block is None else block
-    # Amaranth components serve once: the manifest looks at the one that the Verilog was made from.
+    # An Amaranth component can be used once only: the manifest describes the one that the Verilog was made from.
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
     memories = memories or Memories()
     text = convert(component, top_name(name), config, memories=memories, every_name=every_name)
@@ -113,10 +112,10 @@ def generate(
 def kept(
     config: CduConfig, block: str | None = None, notify: Callable[[], None] | None = None, *, every_name: bool = False
 ) -> Generated:
-    """What :func:`generate` gives, out of the cache where these sources have generated it before.
+    """Return :func:`generate`'s result, from the cache if the same sources have generated it before.
 
-    ``notify`` is called before something is generated: of a unit that takes a while. Raises UserError when the cache cannot be
-    written, beside what :func:`generate` raises.
+    ``notify`` is called before a generation, which takes a while for a unit. Raises UserError if the cache cannot be written,
+    and the errors of :func:`generate`.
     """
     config = _configured(config, block)
 
@@ -132,7 +131,7 @@ def kept(
 
 
 def _configured(config: CduConfig, block: str | None) -> CduConfig:
-    """What a unit or block is built with; ConfigError for an unknown block."""
+    """Return the configuration that a unit or block is built with; ConfigError for an unknown block."""
     if block is None:
         return config
     blocks.check_block(block)

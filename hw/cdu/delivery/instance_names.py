@@ -10,7 +10,7 @@ _INSTANCE = re.compile(r"^  (?P<module>\w+) (?P<name>\w+) \(\n(?P<ports>(?:    \
 #: A port that is a whole net.
 _BOUND = re.compile(r"^    \.(\w+)\((\w+)\),?$", re.MULTILINE)
 _WIRE = re.compile(r"^  wire (?:signed )?(?:\[\d+:\d+\] )?(\w+);$", re.MULTILINE)
-#: What stands behind a name that another signal has already.
+#: Suffix of a name that another signal already has.
 _SUFFIX = re.compile(r"_\d+$")
 
 

@@ -1,7 +1,7 @@
-"""The description that travels with generated Verilog: ports, bit fields of their payloads, versions, checksums.
+"""Manifest delivered with generated Verilog: ports, bit fields of their payloads, versions, checksums.
 
-``NAME.json`` is enough to write a test bench: every port has a list of bit fields, and :mod:`cdu_spec.port_fields`, which makes
-values of bits and bits of values, follows that list and nothing else.
+``NAME.json`` is enough to write a test bench: every port has a list of bit fields, and :mod:`cdu_spec.port_fields`, which
+converts between values and bits, follows that list alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cdu_spec.config import CduConfig
 from cdu.delivery import verilog
 from cdu.delivery.memories import Memories
 
-#: One port, field or manifest, as it stands in the JSON file.
+#: One port, field or manifest, as in the JSON file.
 Entry = dict[str, Any]
 
 _STREAM_ROLES = ("payload", "valid", "ready")
@@ -32,21 +32,21 @@ def manifest(
     files: dict[str, str],
     memories: Memories | None = None,
 ) -> Entry:
-    """The manifest of a component whose Verilog is in NAME.v, under the name that :func:`verilog.top_name` gives it.
+    """Return the manifest of a component whose Verilog is in NAME.v, under the name that :func:`verilog.top_name` gives it.
 
     Parameters
     ----------
     component
-        The component; its attributes ``latency`` (cycles from the first input to the first output, when nothing waits)
-        and ``registers`` (register map) are taken over when it has them.
+        The component; its attributes ``latency`` (cycles from the first input to the first output, if nothing waits) and
+        ``registers`` (register map) are included if it has them.
     name
         Name of the files.
     config
-        Configuration that it was made with.
+        Configuration of the component.
     files
         Text of the generated files by name, ``NAME.v`` among them: their checksums become part of the manifest.
     memories
-        Those of the component; default: none.
+        Memories of the component; default: none.
     """
     return {
         "name": name,
@@ -62,7 +62,7 @@ def manifest(
 
 
 def _clocks(text: str, config: CduConfig) -> list[Entry]:
-    """Clocks and resets, as far as the Verilog has them: a combinational component has none."""
+    """Return the clocks and resets in the Verilog: a combinational component has none."""
     return [
         _port(name, "input", Const(0, 1))
         for pair in config.clock_ports.values()
@@ -72,7 +72,7 @@ def _clocks(text: str, config: CduConfig) -> list[Entry]:
 
 
 def ports(component: wiring.Component[Any]) -> Iterator[Entry]:
-    """All ports of a component's signature, in its order."""
+    """Yield all ports of a component's signature, in its order."""
     streams = dict(_streams(component.signature))
     for path, member, value in verilog.ports(component):
         entry = _port(verilog.port_name(path), "input" if member.flow is wiring.In else "output", value)
@@ -83,7 +83,7 @@ def ports(component: wiring.Component[Any]) -> Iterator[Entry]:
 
 
 def _streams(signature: wiring.Signature, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-    """Name and direction (``input``: the component receives) of every stream in a signature."""
+    """Yield name and direction (``input``: the component receives) of every stream in a signature."""
     for name, member in signature.members.items():
         if not member.is_signature:
             continue
@@ -98,7 +98,7 @@ def _streams(signature: wiring.Signature, path: tuple[str, ...] = ()) -> Iterato
 
 
 def _elements(dimensions: tuple[int, ...]) -> Iterator[tuple[str, ...]]:
-    """Index paths of all elements of an array member; one empty path when it is no array."""
+    """Yield the index paths of all elements of an array member; one empty path if it is no array."""
     if not dimensions:
         yield ()
         return
@@ -114,7 +114,7 @@ def _port(name: str, direction: str, value: Any) -> Entry:
 
 
 def _structure(castable: Any) -> data.Layout | None:
-    """The layout of a shape with named fields, None for anything else."""
+    """Return the layout of a shape with named fields, None for any other shape."""
     try:
         layout = data.Layout.cast(castable)
     except TypeError:
@@ -123,7 +123,7 @@ def _structure(castable: Any) -> data.Layout | None:
 
 
 def _fields(castable: Any) -> list[Entry]:
-    """Fields of a layout, or one nameless field when the shape has no named ones."""
+    """Return the fields of a layout, or one nameless field if the shape has no named ones."""
     layout = _structure(castable)
     if layout is None:
         return [_field("", 0, castable)]
@@ -131,7 +131,7 @@ def _fields(castable: Any) -> list[Entry]:
 
 
 def _field(name: str, offset: int, castable: Any) -> Entry:
-    """One field; arrays, also arrays of arrays, become a count of equal, adjacent elements, the first one lowest."""
+    """Return one field; arrays, also nested ones, become a count of equal, adjacent elements, the first one lowest."""
     count = 1
     while isinstance(castable, data.ArrayLayout):
         count *= castable.length

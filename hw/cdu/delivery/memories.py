@@ -1,4 +1,4 @@
-"""The memories of delivered Verilog: one module for all of them, made of registers, latches, or macros that a file names."""
+"""Memories of delivered Verilog: one module for all of them, made of registers, latches, or macros that a file names."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _REGISTERS = """\
     always @(posedge clk) if (write_enable) words[write_address] <= write_data;
     always @(posedge clk) if (read_enable) read_word <= words[read_address];
 """
-#: A latch holds a bit in less than two thirds of a flip-flop's area. What is written waits in a register; the latches of its
-#: word are open while the clock is high in the cycle that follows, so that it can be read in that cycle.
+#: A latch holds a bit in less than two thirds of a flip-flop's area. Written data are first held in a register; in the next
+#: cycle the latches of their word are open while the clock is high, so that the word can be read in that cycle.
 _LATCHES = f"""\
     wire [WIDTH*DEPTH-1:0] words;
     wire [DEPTH-1:0] chosen = {{{{DEPTH-1{{1'b0}}}}, 1'b1}} << read_address;
@@ -64,7 +64,7 @@ _LATCHES = f"""\
         /* verilator lint_on LATCH */
     end
 """
-#: What gates a clock: a latch that is open while the clock is low, and an AND. A library's cell takes its place.
+#: Clock gate: a latch that is open while the clock is low, and an AND. A library's cell can replace it.
 _GATE = f"""
 // Lets a pulse of the clock pass where enable is high before it.
 module {CLOCK_GATE} (
@@ -79,13 +79,13 @@ module {CLOCK_GATE} (
     assign gated = clk & pass;
 endmodule
 """
-#: Name of memories that are latch arrays, in place of a file.
+#: Value that selects latch arrays in place of a file of macros.
 LATCHES = "latches"
 _CLOCK = "clk"
 _ENABLES = ("write_enable", "read_enable")
 _ADDRESSES = ("write_address", "read_address")
 _DATA = ("write_data", "read_data")
-#: What the pins of a macro are connected to; an enable with ~ in front is active low.
+#: Signals that pins of a macro can be connected to; an enable with ~ in front is active low.
 SIGNALS = (_CLOCK, *_ENABLES, *_ADDRESSES, *_DATA)
 _CONSTANT = re.compile(r"\d+'[bdh][0-9a-fA-F]+")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -95,21 +95,21 @@ _OPTIONAL = {"holds": bool, "liberty": str}
 
 @dataclass(frozen=True)
 class Macro:
-    """What stands for the memories of one size: macros side by side, as many as the word needs.
+    """Macros that implement the memories of one size, as many side by side as the word needs.
 
     Parameters
     ----------
     width, depth
-        Of the unit's memories, as NAME.json lists them.
+        Size of the memories in bits and words, as NAME.json lists them.
     macro, macro_width, macro_depth
-        Module name and size of the macro, which has a write and a read port of its own.
+        Module name of the macro and its size in bits and words; it has separate write and read ports.
     pins
-        Of each input and output of the macro one of :data:`SIGNALS`, an enable that is active low with ``~``, or a constant
-        (``1'b0``).
+        Connection of each input and output of the macro: one of :data:`SIGNALS`, an active-low enable with ``~``, or a
+        constant (``1'b0``).
     holds
-        Whether the macro holds what it read last until it reads again; registers do it otherwise.
+        Whether the macro holds its last read data until the next read; otherwise registers are added that do.
     liberty
-        Timing and area of the macro, for ``cdu synth``; None: it is left out of both.
+        Timing and area of the macro, for ``cdu synth``; None leaves it out of both.
     """
 
     width: int
@@ -141,11 +141,11 @@ class Macro:
 
     @property
     def columns(self) -> int:
-        """Macros side by side."""
+        """Return the number of macros side by side."""
         return -(-self.width // self.macro_width)
 
     def body(self) -> str:
-        """The instances, as a branch of a generate statement."""
+        """Return the instances, as a branch of a generate statement."""
         bits, high = self.columns * self.macro_width, self.width - 1
         padding = bits - self.width
         lines = [f"wire [{bits - 1}:0] word;"]
@@ -173,10 +173,10 @@ class Macro:
 
 @dataclass
 class Memories:
-    """What the memories of a unit are made of.
+    """Choice of what the memories of a unit are made of.
 
-    Without a macro of their size they are registers, or ``latches``. ``found`` has the sizes of those of the component that was
-    delivered last, and how many there are.
+    Memories without a macro of their size are registers, or latches if ``latches`` is true. ``found`` counts the memories of
+    the component that was delivered last by their size (width, depth).
     """
 
     macros: Sequence[Macro] = ()
@@ -184,7 +184,7 @@ class Memories:
     found: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     def module(self, sizes: Sequence[tuple[int, int]]) -> str:
-        """Verilog of the module that all memories of these sizes are instances of; nothing when there are none."""
+        """Return the Verilog of the module that all memories of these sizes are instances of; empty if there are none."""
         self.found = Counter(sizes)
         if not sizes:
             return ""
@@ -204,7 +204,7 @@ class Memories:
         return f"{gate}\n{HEAD}    generate\n{_indented(choice, 8)}    endgenerate\nendmodule\n"
 
     def listed(self) -> list[dict[str, Any]]:
-        """The memories, for NAME.json: ``width``, ``depth``, ``ports``, ``count`` and the ``macro``: null for registers."""
+        """Return the memories for NAME.json: ``width``, ``depth``, ``ports``, ``count`` and ``macro`` (null for registers)."""
         names = {(macro.width, macro.depth): macro.macro for macro in self.macros}
         cells = LATCHES if self.latches else None
         return [
@@ -214,10 +214,10 @@ class Memories:
 
 
 def read_memories(path: Path) -> Memories:
-    """The macros of a TOML file, an array ``memory`` of tables with the parameters of :class:`Macro`; of ``latches`` none.
+    """Read macros from a TOML file, an array ``memory`` of tables with the parameters of :class:`Macro`; ``latches`` has none.
 
-    Where the file says ``latches = true``, memories without a macro are latches. Raises ConfigError for a file that does not
-    say what is needed.
+    Where the file says ``latches = true``, memories without a macro are latches. Raises ConfigError for a file in which a
+    parameter is missing or wrong.
     """
     if str(path) == LATCHES:
         return Memories(latches=True)

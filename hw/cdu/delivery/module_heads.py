@@ -1,6 +1,6 @@
-"""The form of a module in the delivered Verilog.
+"""Heads of the modules in the delivered Verilog.
 
-Above it stands what it is, in its head the ports with their directions (ANSI style), at its end what its registers begin with.
+A comment says what the module is, its head declares the ports (ANSI style), its end sets the initial values of registers.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _NET = re.compile(
     rf"^  (?P<kind>wire|reg) (?P<range>(?:signed )?(?:\[\d+:\d+\] )?)(?P<name>{_NAME})(?: = (?P<initial>[^;\n]+))?;\n",
     re.MULTILINE,
 )
-#: What reStructuredText adds to words.
+#: Markup that reStructuredText adds to names.
 _ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?(\w+)`")
-#: Where classes come from that stand around others.
+#: Modules of classes that only wrap others.
 _WRAPPERS = ("amaranth.hdl.", "cdu.delivery.")
 #: Clock and reset, which come first.
 CLOCKING = ("clk", *RESET_PORTS.values())
@@ -44,7 +44,7 @@ class _Port:
 
 
 def described(design: Any) -> dict[str, str]:
-    """What each module of Amaranth's ``Design`` is, by its name: the class that made it, the first line of its docstring."""
+    """Return a comment for each module of Amaranth's ``Design`` by its name: its class and the first line of the docstring."""
     found: dict[str, str] = {}
     for made, fragment in design.elaboratables.items():
         name, kind = ".".join(design.fragments[fragment].name), type(made)
@@ -54,16 +54,16 @@ def described(design: Any) -> dict[str, str]:
 
 
 def with_heads(text: str, top: str, order: Sequence[str], comments: Mapping[str, str]) -> str:
-    """Verilog whose modules have their ports in the head, below a comment, and an ``initial`` block for their registers.
+    """Return Verilog whose modules have their ports in the head, below a comment, and an ``initial`` block for registers.
 
     Parameters
     ----------
     text
-        As Yosys writes it, without attributes.
+        Verilog as Yosys writes it, without attributes.
     top, order
-        A module and the order of its ports; those of others are in the order of their names, clock and reset first.
+        A module and the order of its ports; other modules list clock and reset first, then ports by name.
     comments
-        What stands above a module, by its name.
+        Comment above each module, by the module's name.
     """
 
     def written(module: re.Match[str]) -> str:
@@ -79,7 +79,7 @@ def with_heads(text: str, top: str, order: Sequence[str], comments: Mapping[str,
 
 
 def _declared(body: str) -> tuple[dict[str, _Port], str, str]:
-    """The ports that a body declares, by name; assignments of what registers begin with; the body without both."""
+    """Return the ports that a body declares by name, the assignments of initial values, and the body without both."""
     directions = {match["name"].strip("\\ "): match["direction"] for match in _PORT.finditer(body)}
     ports: dict[str, _Port] = {}
     initial: list[str] = []
@@ -98,7 +98,7 @@ def _declared(body: str) -> tuple[dict[str, _Port], str, str]:
 
 
 def _by_name(name: str) -> tuple[int, list[tuple[int, str]]]:
-    """Clock and reset, then names with the numbers in them in order."""
+    """Return a sorting key: clock and reset first, then names, with the numbers in them compared as numbers."""
     place = CLOCKING.index(name) if name in CLOCKING else len(CLOCKING)
     return place, [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 

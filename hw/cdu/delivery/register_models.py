@@ -1,4 +1,4 @@
-"""What PeakRDL (optional) makes of the registers of a unit: IP-XACT, a register model for UVM, pages."""
+"""Register models made by PeakRDL (optional): IP-XACT, a register model for UVM, HTML pages."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ UVM_METHODS = (
 
 
 def compiled(config: CduConfig, folder: Path, taken: Collection[str] = ()) -> Any:
-    """The registers of a unit as systemrdl-compiler has read them: the root of its tree.
+    """Compile the registers of a unit with systemrdl-compiler and return the root of its tree.
 
-    NAME.rdl is written into ``folder``, where it has to stay as long as the tree is used. ``taken`` as in
+    NAME.rdl is written into ``folder`` and must stay there as long as the tree is used. ``taken`` is that of
     :func:`cdu_spec.systemrdl.systemrdl`. Raises MissingToolError without the compiler.
     """
     compiler = _package("systemrdl").RDLCompiler()
@@ -50,9 +50,10 @@ def compiled(config: CduConfig, folder: Path, taken: Collection[str] = ()) -> An
 
 
 def write_models(config: CduConfig, formats: Sequence[str], folder: Path) -> list[Path]:
-    """Write the formats, of :data:`FORMATS`, into a folder, made when missing, and return the paths.
+    """Write register models into a folder, which is made if missing, and return their paths.
 
-    Raises UserError for an unknown format, and MissingToolError without the packages of extra ``rdl``; nothing is written then.
+    ``formats`` are of :data:`FORMATS`. Raises UserError for an unknown format and MissingToolError without the packages of
+    extra ``rdl``; nothing is written then.
     """
     for name in formats:
         if name not in FORMATS:
@@ -67,23 +68,23 @@ def write_models(config: CduConfig, formats: Sequence[str], folder: Path) -> lis
 
 
 def _ipxact(config: CduConfig, source: Path, made: Path) -> None:
-    """NAME.xml, IP-XACT of 2014 (IEEE 1685)."""
+    """Write NAME.xml, IP-XACT of 2014 (IEEE 1685)."""
     exporter = _package("peakrdl_ipxact").IPXACTExporter(vendor=VENDOR, library="units", version=versions()["cdu"])
     exporter.export(compiled(config, source).top, str(made / f"{config.unit_name}.xml"), component_name=config.unit_name)
 
 
 def _uvm(config: CduConfig, source: Path, made: Path) -> None:
-    """NAME_ral.sv, a package."""
+    """Write NAME_ral.sv, a package."""
     top = compiled(config, source, UVM_METHODS).top
     _package("peakrdl_uvm").UVMExporter().export(top, str(made / f"{config.unit_name}_ral.sv"))
 
 
 def _html(config: CduConfig, source: Path, made: Path) -> None:
-    """NAME_html, a site."""
+    """Write NAME_html, a site."""
     _package("peakrdl_html").HTMLExporter().export(compiled(config, source), str(made / f"{config.unit_name}_html"))
 
 
-#: What can be written, by name.
+#: Functions that write a format, by its name.
 FORMATS: Mapping[str, Callable[[CduConfig, Path, Path], None]] = {"ipxact": _ipxact, "uvm": _uvm, "html": _html}
 
 

@@ -1,4 +1,4 @@
-"""Clocks and resets of what is delivered: their ports, and how registers see the reset."""
+"""Clocks and resets of delivered Verilog: their ports, and the reset's level and kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cdu_spec.config import CduConfig
 class WithReset(Elaboratable):
     """A component whose reset has the level and the kind that ``config`` asks for.
 
-    Amaranth's own reset of a domain is ``rst``, active high and synchronous; this builds the others, of all domains.
+    Amaranth's own reset of a domain is ``rst``, active high and synchronous; this class makes the other kinds for all domains.
     """
 
     def __init__(self, component: wiring.Component[Any], config: CduConfig) -> None:
@@ -25,12 +25,12 @@ class WithReset(Elaboratable):
 
     @property
     def ports(self) -> dict[str, tuple[Value, PortDirection]]:
-        """Two ports for each domain, by name."""
+        """Return the ports of clock and reset of each domain, by name."""
         signals = [signal for domain, port in self._domains for signal in (domain.clk, port)]
         return {signal.name: (signal, PortDirection.Input) for signal in signals}
 
     def elaborate(self, platform: Any) -> Any:
-        # No module around the component: its parts are called what they are called with any reset.
+        # No module wraps the component, so that its parts have the same names with any reset.
         whole: Any = Fragment.get(self.component, platform)  # type: ignore[no-untyped-call]
         for domain, port in self._domains:
             whole.add_domains(domain)
@@ -40,5 +40,5 @@ class WithReset(Elaboratable):
 
 
 def has_own_reset(config: CduConfig) -> bool:
-    """Whether the reset is another than Amaranth's own."""
+    """Return whether the reset differs from Amaranth's own (active high, synchronous)."""
     return (config.reset_active, config.reset_kind) != ("high", "sync")

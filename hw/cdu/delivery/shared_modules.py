@@ -1,4 +1,4 @@
-"""One module for all instances of the same hardware: Amaranth writes a module for every instance."""
+"""Merge of modules for instances of the same hardware: Amaranth writes a module for every instance."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _CELL = re.compile(r"^(?P<before>\s*cell \\)(?P<type>\w+)(?P<after> )", re.MULTI
 
 
 def shared_modules(text: str) -> str:
-    """RTLIL in which of several modules with the same content only the first one is left.
+    """Return RTLIL in which only the first of several modules with the same content is kept.
 
-    Modules are the same when their text is, names of ports and signals included; of instances inside, when they are
-    instances of the same module.
+    Modules have the same content if their texts are equal, names of ports and signals included, and their instances are
+    instances of the same modules.
     """
     bodies = {match["name"]: match["body"] for match in _MODULE.finditer(text)}
     kept_for: dict[str, str] = {}  #: name of a module that goes, and of the one that takes its place
@@ -31,12 +31,12 @@ def shared_modules(text: str) -> str:
 
 
 def _repeated(bodies: Mapping[str, str]) -> dict[str, str]:
-    """Names of the modules whose content an earlier one has, and the name of that one."""
+    """Return the names of modules whose content an earlier one has, with the name of that one."""
     first_with: dict[str, str] = {}
     firsts = {name: first_with.setdefault(body, name) for name, body in bodies.items()}
     return {name: first for name, first in firsts.items() if first != name}
 
 
 def _renamed(body: str, names: Mapping[str, str]) -> str:
-    """A module's content with other modules for its instances."""
+    """Return a module's content with other modules for its instances."""
     return _CELL.sub(lambda cell: cell["before"] + names.get(cell["type"], cell["type"]) + cell["after"], body)

@@ -1,6 +1,6 @@
-"""A test bench of a page that travels with a unit: it comes out of reset, and its registers answer.
+"""Short test bench delivered with a unit: the unit comes out of reset, and its registers answer.
 
-For the one who has just put the unit into a design of his own. What verifies the unit is `cdu verify`.
+It is for users who have just instantiated the unit in a design; `cdu verify` verifies the unit.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ endmodule
 
 
 def smoke_test(top: str, config: CduConfig, ports: Sequence[Mapping[str, Any]], registers: Sequence[Mapping[str, Any]]) -> str:
-    """SystemVerilog of the bench for a unit, of which ports and registers are given as its manifest lists them."""
+    """Return the SystemVerilog of the bench for a unit with the ports and registers that its manifest lists."""
     declarations = [
         f"  {'logic' if port['direction'] == 'input' else 'wire'} [{port['width'] - 1}:0] {port['name']}"
         f"{' = 0' if port['direction'] == 'input' else ''};"

@@ -1,7 +1,7 @@
-"""Bits that nothing reads, in the text that Yosys writes, where a line is a declaration, an assignment or a binding of a port.
+"""Unread bits in Yosys's Verilog, in which each line is a declaration, an assignment or the connection of a port.
 
 Linters warn of them. Nets to which Yosys gave a name lose bits that nothing mentions, and are called ``unused_12`` if nothing
-reads them, which linters understand. Inputs, nets with a name of their own and results that are read in part stay as they are.
+reads them, a name that linters accept. Inputs, nets with a name of their own and results that are read in part are kept.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _REGISTER = re.compile(r"^ .*?(?P<written>\\?\w+ ?(?:\[[^\]]*\])?) <= (?P<read>.
 _CONDITION = re.compile(r"\bif \((.*?)\)")
 #: A net, all of it or bits of it; not the digits of a constant.
 _USE = re.compile(r"(?<![\w'\\])(?P<name>[A-Za-z_]\w*|\\\S+ )(?:\[(?P<high>\d+)(?::(?P<low>\d+))?\])?")
-#: What a name that nothing reads begins with, and a name that Yosys made up.
+#: Beginnings of the name of a net that nothing reads, and of a name that Yosys made up.
 UNREAD = "unused_"
 _MADE_UP = re.compile(r"_\d+_")
 
 
 @dataclass
 class _Net:
-    """A net of a module: where it is declared, and its bits that are read and named."""
+    """Net of a module: where it is declared, and which of its bits are read and named."""
 
     name: str
     line: int
@@ -38,31 +38,31 @@ class _Net:
     is_input: bool
     read: set[int] = field(default_factory=set)
     named: set[int] = field(default_factory=set)
-    whole: bool = False  #: whether it is named without a range somewhere
+    whole: bool = False  #: whether it is named without a range anywhere
 
     @property
     def unread(self) -> list[int]:
-        """Its bits without a reader, highest first."""
+        """Return the bits without a reader, highest first."""
         return [bit for bit in range(self.high, self.low - 1, -1) if bit not in self.read]
 
     def bits(self, use: re.Match[str]) -> range:
-        """The bits of a use."""
+        """Return the bits of a use."""
         if use["high"] is None:
             return range(self.low, self.high + 1)
         return range(int(use["low"] or use["high"]), int(use["high"]) + 1)
 
 
 def named_unused(text: str) -> str:
-    """Verilog in which made-up nets have the bits that something names, and ``unused`` as their name where nothing reads them.
+    """Return Verilog in which made-up nets have only the bits that are named, and ``unused`` as their name if none is read.
 
-    An assignment to bits without a reader goes.
+    Assignments to bits without a reader are removed.
     """
     outputs = _outputs(text)
     return _MODULE.sub(lambda module: _without_unread(module[0], outputs), text)
 
 
 def unread(text: str) -> Iterator[tuple[int, str]]:
-    """Line of each net of delivered Verilog of which some bits have no reader, and what is to be said of these."""
+    """Yield the line of each net of delivered Verilog that has unread bits, and the reason for its waiver."""
     outputs = _outputs(text)
     for module in _MODULE.finditer(text):
         begin = text.count("\n", 0, module.start())
@@ -100,7 +100,7 @@ def _without_unread(module: str, outputs: Mapping[str, frozenset[str]]) -> str:
 
 
 def _is_needless(line: str, nets: Mapping[str, _Net]) -> bool:
-    """Whether a line assigns made-up nets, of which nothing reads what it assigns; or declares one that nothing names."""
+    """Return whether a line only assigns made-up nets that nothing reads, or declares one that nothing names."""
     if declared := _DECLARED.match(line):
         name = declared["name"]
         return bool(_MADE_UP.fullmatch(name)) and name in nets and not nets[name].named
@@ -112,13 +112,13 @@ def _is_needless(line: str, nets: Mapping[str, _Net]) -> bool:
 
 
 def _outputs(text: str) -> dict[str, frozenset[str]]:
-    """Outputs of each module."""
+    """Return the outputs of each module."""
     modules = re.finditer(r"^module (\w+)(.*?)^\s*\);$", text, re.MULTILINE | re.DOTALL)
     return {one[1]: frozenset(re.findall(r"^ *output .*?(\w+),?$", one[2], re.MULTILINE)) for one in modules}
 
 
 def _nets(lines: list[str], outputs: Mapping[str, frozenset[str]]) -> dict[str, _Net]:
-    """The nets that lines of a module declare, by name, with what the others read and name."""
+    """Return the nets that lines of a module declare, by name, with the bits that the other lines read and name."""
     nets: dict[str, _Net] = {}
     instance: frozenset[str] = frozenset()
 
@@ -141,7 +141,7 @@ def _nets(lines: list[str], outputs: Mapping[str, frozenset[str]]) -> dict[str, 
         elif (assign := _ASSIGN.match(line)) or (assign := _REGISTER.match(line)):
             seen(assign["written"], read=False)
             seen(assign["read"], read=True)
-            # Conditions stand before a register, and an index of bits that are written may be a net.
+            # Conditions precede a register, and the index of a written bit may be a net.
             for condition in _CONDITION.findall(line) + re.findall(r"\[([A-Za-z_]\w*)\]", assign["written"]):
                 seen(condition, read=True)
         elif binding := _BINDING.match(line):
@@ -154,7 +154,7 @@ def _nets(lines: list[str], outputs: Mapping[str, frozenset[str]]) -> dict[str, 
 
 
 def _ranges(bits: list[int]) -> str:
-    """``31:12, 3`` of bits, highest first."""
+    """Return bits as text such as ``31:12, 3``, highest first."""
     runs: list[list[int]] = []
     for bit in bits:
         if runs and runs[-1][-1] == bit + 1:

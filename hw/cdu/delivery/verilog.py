@@ -1,13 +1,12 @@
-"""From an Amaranth component to plain Verilog-2005 text.
+"""Conversion of an Amaranth component to plain Verilog-2005 text.
 
-Amaranth writes RTLIL. Yosys turns processes into multiplexers and registers and finds what resets and enables these
-(``if (rst) ... else if (enable) ...``: a gated clock on a chip, an enable on an FPGA); a named value whose choice a register
-took over that way has no driver left and is 0. What is computed twice is computed once, with the bits that are used; operands
-have the width of their operators. A module without an instance is left out: it would be a second top. Amaranth's own Verilog
-output holds ``always @*`` blocks, which a simulator need not run before one of their inputs changes; this one has none.
-Ports stand in the heads of modules, below a line that says what the module is; names that nothing uses are left out.
-The text depends on nothing but the component and the versions of the two programs: no dates, no paths, no source
-locations, no order of hash tables.
+Amaranth writes RTLIL. Yosys turns processes into multiplexers and registers and finds the resets and enables of these (``if
+(rst) ... else if (enable) ...``: a gated clock on a chip, an enable on an FPGA); a named value whose choice a register took
+over that way has no driver left and is 0. Equal expressions are computed once, with the bits that are used; operands have the
+width of their operators. A module without an instance is left out: it would be a second top. Amaranth's own Verilog output has
+``always @*`` blocks, which a simulator need not run before one of their inputs changes; this text has none. Ports are in the
+heads of modules, below a comment that says what the module is; unused names are left out. The text depends only on the
+component and the versions of the two programs: no dates, no paths, no source locations, no order of hash tables.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ _BIT = re.compile(r"\\(\w+_reg)\[(\d+)\] ")
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
-    """Without Python's search for cycles, a fifth of the time: the objects of a netlist all live to its end."""
+    """Disable Python's search for cycles, a fifth of the time: the objects of a netlist all live to its end."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -88,7 +87,7 @@ def convert(
     memories: Memories | None = None,
     every_name: bool = False,
 ) -> str:
-    """Verilog-2005 of a component and everything in it; the top module is called ``name``.
+    """Return the Verilog-2005 of a component and everything in it; the top module is called ``name``.
 
     Parameters
     ----------
@@ -100,11 +99,11 @@ def convert(
         Configuration to state in the comment at the top of the file; its reset is the component's. Default: ``rst``, active
         high and synchronous.
     build
-        The Yosys to use; the default is the pinned one, other builds are for comparison.
+        The Yosys to use; default: the pinned one, other builds are for comparison.
     memories
-        Is told the memories of the component and says what they are made of; default: registers.
+        Receives the memories of the component and chooses their implementation; default: registers.
     every_name
-        Keep the names that Amaranth gives, also those that nothing uses: for whom looks into the netlist, which is the same.
+        Keep the names that Amaranth gives, even unused ones, for readers of the netlist, which is the same.
     """
     platform, memories = Delivery(), memories or Memories()
     built: Any = component
@@ -131,22 +130,22 @@ def convert(
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that the text of a generated file depends on."""
+    """Return the versions of everything that the text of a generated file depends on."""
     return {"cdu": version()} | {package: importlib.metadata.version(package) for package in ("amaranth", yosys.GENERATOR)}
 
 
 def top_name(name: str) -> str:
-    """Name of the top module of a unit or block: in a design with others' modules, all that are ours begin with ``cdu``."""
+    """Return the name of a unit's or block's top module: all modules of this project begin with ``cdu``."""
     return name if name.startswith("cdu") else f"cdu_{name}"
 
 
 def port_name(path: tuple[str | int, ...]) -> str:
-    """Verilog name of the port at a path of a signature: ``("i", "payload")`` is ``i__payload``."""
+    """Return the Verilog name of the port at a path of a signature: ``("i", "payload")`` is ``i__payload``."""
     return "__".join(map(str, path))
 
 
 def ports(component: wiring.Component[Any]) -> Iterator[tuple[tuple[str | int, ...], wiring.Member, Any]]:
-    """Path, member and value of all ports in order, without the constants that make a stream always valid or ready."""
+    """Yield path, member and value of all ports in order, without the constants that make a stream always valid or ready."""
     for path, member, value in component.signature.flatten(component):
         if not isinstance(Value.cast(value), Const):
             yield path, member, value
@@ -166,7 +165,7 @@ def _header(name: str, config: CduConfig | None) -> str:
 
 
 def _plain_bits(text: str) -> str:
-    """Verilog in which registers of single bits need no escape: ``mask_reg_3`` and not Yosys' name with a bracket."""
+    """Return Verilog in which registers of single bits need no escape: ``mask_reg_3`` instead of a name with a bracket."""
     taken = set(re.findall(r"\w+", text, re.ASCII))
 
     @cache

@@ -1,4 +1,4 @@
-"""What Verilator's lint is allowed to find in delivered Verilog: each warning by its line, with its reason."""
+"""Waivers of the warnings that Verilator's lint gives for delivered Verilog, each for one line and with its reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNREAD = """
 
 
 def waivers(name: str, top: str, text: str) -> str:
-    """Text of NAME.vlt for the Verilog ``text`` of NAME.v, in which the module ``top`` is."""
+    """Return the text of NAME.vlt for the Verilog ``text`` of NAME.v, whose top module is ``top``."""
 
     def allowed(rule: str, line: int, reason: str = "") -> str:
         return f'lint_off -rule {rule} -file "*{name}.v" -lines {line}{reason}\n'

@@ -1,4 +1,4 @@
-"""Descriptors out of a ring."""
+"""Fetch of descriptors from a ring."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cdu.parts.width_converter import Bytes
 
 
 class DescriptorFetch(wiring.Component):
-    """Reads one descriptor after the other while there are any. What the registers say is judged before each of them.
+    """Read one descriptor after the other while there are any; the registers are checked before each of them.
 
     Parameters
     ----------
@@ -27,18 +27,18 @@ class DescriptorFetch(wiring.Component):
     Ports
     -----
     enable, ring, ring_log2, tail, head
-        What the registers say (:data:`cdu_spec.dma.DMA_CHANNEL`). Without ``enable`` no descriptor is asked for.
+        Values of the registers (:data:`cdu_spec.dma.DMA_CHANNEL`). Without ``enable`` no descriptor is requested.
     bad_tail, beyond
         High for a cycle, and the next descriptor is not read: TAIL is more than the number of places ahead of HEAD, or behind
-        the next descriptor; that one would lie beyond the last address.
+        the next descriptor; the next descriptor would be beyond the last address.
     segments, i, result
         Streams to and from a :class:`~cdu.dma.memory_reader.MemoryReader`.
     o
-        Stream of :class:`~cdu.dma.records.Fetched`; the next one is read when it has been taken.
+        Stream of :class:`~cdu.dma.records.Fetched`; the next descriptor is read when this one has been taken.
     working
         A descriptor is being read, or waits.
     rewind
-        Begins with number 0 again; must be low with ``enable`` and while ``working``.
+        Restart with number 0; must be low with ``enable`` and while ``working``.
     """
 
     enable: Signal
@@ -84,7 +84,7 @@ class DescriptorFetch(wiring.Component):
         place = Signal(MAX_RING_LOG2)
         places = Signal(MAX_RING_LOG2 + 1)
         address = Signal(MEMORY_ADDRESS_BITS + 1)
-        # TAIL as seen from HEAD and from the next descriptor, modulo 2**32, when it was looked at
+        # Distance of TAIL from HEAD and from the next descriptor, modulo 2**32, when it was sampled
         given = Signal(REGISTER_BITS, reset_less=True)
         waiting = Signal(REGISTER_BITS, reset_less=True)
         rung = (given <= places) & (waiting <= places)

@@ -1,4 +1,4 @@
-"""What the host sees: the registers of the rings, and through them those of the unit."""
+"""Registers that the host sees: those of the rings, and through them those of the unit."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _PART = DMA_BASE // BLOCK_BYTES
 
 
 class DmaRegisters(wiring.Component):
-    """Registers of both directions behind an AXI4-Lite port; other addresses go to the unit.
+    """Registers of the rings of both directions behind an AXI4-Lite port; other accesses are passed on to the unit.
 
     Ports
     -----
     s_axil_*
         AXI4-Lite, 32 bits of data, 12 of address.
     access
-        :data:`~cdu.bus.axi_lite.AccessPort` to the unit. What is refused here goes there as well: the unit has no register
-        at the address either, refuses it, and says so in BUS_ERRORS. A write to a register that only the engine writes goes
-        there without its bytes, and is refused and told likewise.
+        :data:`~cdu.bus.axi_lite.AccessPort` to the unit. Accesses refused here are passed on as well: the unit has no register
+        at the address either, refuses them, and reports them in BUS_ERRORS. A write to a register that only the engine may
+        write is passed on without its bytes, and is refused and reported likewise.
     CHANNEL_enable, CHANNEL_halt, CHANNEL_ring, CHANNEL_ring_log2, CHANNEL_tail, CHANNEL_head, CHANNEL_busy
-        As in :class:`~cdu.dma.ring.Ring`, of both directions.
+        Signals of :class:`~cdu.dma.ring.Ring`, for both directions.
     CHANNEL_done, CHANNEL_lost, CHANNEL_unknown, CHANNEL_bad_tail, CHANNEL_beyond
-        The same; they set bits of ERRORS and INTERRUPT_STATUS.
+        Errors of :class:`~cdu.dma.ring.Ring`, for both directions; they set bits of ERRORS and INTERRUPT_STATUS.
     irq
         Interrupt, level, registered.
     """
@@ -44,7 +44,7 @@ class DmaRegisters(wiring.Component):
     access: Any
     irq: Signal
 
-    #: What goes to a ring, and what comes from it.
+    #: Signals to a ring, and signals from it.
     to_ring = ("enable", "halt", "ring", "ring_log2", "tail")
     of_ring = ("head", "busy", "done", "lost", "unknown", "bad_tail", "beyond")
 
@@ -104,7 +104,7 @@ class DmaRegisters(wiring.Component):
         return m
 
     def _of_ring(self, m: Module, channel: Channel, registers: Any, trespass: Value) -> Any:
-        """The registers of a direction and its ring; whether it interrupts. ``trespass``: a write to the unit was refused."""
+        """Add the registers of a direction and its ring; return its interrupt. ``trespass``: a write to the unit is refused."""
 
         def port(name: str) -> Any:
             return getattr(self, f"{channel.value}_{name}")

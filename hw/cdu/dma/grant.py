@@ -1,4 +1,4 @@
-"""One of several streams of bursts, in turns."""
+"""Round-robin choice of one of several streams of bursts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from amaranth.lib import stream
 
 
 def granted(m: Module, streams: Sequence[stream.Interface], advance: Value) -> tuple[Value, Value, Any]:
-    """Whether one is valid, its number, its payload; ``advance`` takes it. The one behind the last that was taken goes first.
+    """Choose a valid stream in round-robin order; return whether there is one, its number, and its payload.
 
-    A number stays until it is taken, or one that goes before it comes.
+    ``advance`` takes the payload; the next choice begins behind the stream that was taken last. Combinational. The number can
+    change before it is taken, when a stream that comes earlier in this order becomes valid.
     """
     count = len(streams)
     turn = Signal(range(count))
     chosen = Signal(range(count))
     valids = Cat(stream.valid for stream in streams)
-    # Of those from the turn on the first, or else the first of all; the turn is never behind the last one.
+    # The first valid stream from the turn on, or else the first of all; the turn is never behind the last stream.
     reached = Cat(*(turn <= number for number in range(count - 1)), Const(1, 1))
     first: Value = Value.cast(0)
     behind: Value = Value.cast(0)

@@ -1,4 +1,4 @@
-"""What a job reads, before it is its turn."""
+"""Reads of a job that begin before the job's turn."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cdu.dma.records import KINDS, Planned, ScalesJob, TensorJob, kinds, payload
 from cdu.dma.segments import Segment
 from cdu.parts.stream_fifo import StreamFifo
 
-#: Jobs whose reads may have begun and have not all ended.
+#: Number of jobs whose reads may have begun without having all ended.
 _READ_AHEAD = 2
 
 
 class JobFeeder(wiring.Component):
-    """Begins the reads of a job when all those of the one before it have begun, and passes the job on.
+    """Begin the reads of a job once all reads of the job before have begun, and pass the job on.
 
-    What is read waits in front of the unit until the job has its START.
+    Data that were read wait in front of the unit until the job has its START.
 
     Parameters
     ----------
@@ -33,15 +33,15 @@ class JobFeeder(wiring.Component):
     Ports
     -----
     i, o
-        Streams of :class:`~cdu.dma.records.Planned`. A job leaves when its reads have begun; it is taken with the transfer
-        at ``o``.
+        Streams of :class:`~cdu.dma.records.Planned`. A job leaves once its reads have begun; it is taken from ``i`` with the
+        transfer at ``o``.
     data, scales
-        Streams of what is to be read: of the tensor, a :class:`~cdu.dma.records.TensorJob`, or of the payload, a
-        :class:`~cdu.dma.segments.Segment`; of the scales, a :class:`~cdu.dma.records.ScalesJob`.
+        Streams of reads to do: for the tensor a :class:`~cdu.dma.records.TensorJob` or for the payload a
+        :class:`~cdu.dma.segments.Segment`; for the scales a :class:`~cdu.dma.records.ScalesJob`.
     read, scales_read
-        Streams of whether it failed.
+        Streams, one transfer per read that has ended: whether it failed.
     result
-        Stream, one for each job that can be run when all is read: whether a read failed.
+        Stream with one transfer per job that can be run, once all its reads have ended: whether any of them failed.
     """
 
     i: stream.Interface
@@ -75,7 +75,7 @@ class JobFeeder(wiring.Component):
         m.d.comb += tensor_job(self.data.payload, job, kind) if of_tensor else payload_segment(self.data.payload, job)
         m.d.comb += scales_job(self.scales.payload, job, kind)
 
-        # Reads that are still to begin
+        # Reads that have not begun yet
         takes = Signal()
         begun = Signal()
         waits = [Signal(name=f"{name}_waits") for name in ("data", "scales")]
@@ -100,7 +100,7 @@ class JobFeeder(wiring.Component):
         with m.Elif(begun & self.o.ready):
             m.d.sync += begun.eq(0)
 
-        # Those of the oldest job that have ended
+        # Reads of the oldest job that have ended
         over, failed = ([Signal(name=f"{name}_{what}") for name in ("data", "scales")] for what in ("over", "failed"))
         expected = (Const(1), reads.o.payload)
         for source, ended, wrong, has in zip((self.read, self.scales_read), over, failed, expected, strict=True):

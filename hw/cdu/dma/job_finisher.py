@@ -1,4 +1,4 @@
-"""The last of a job: its result in memory."""
+"""End of a job: its result is in memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cdu.dma.records import Ended, Outcome
 
 
 class JobFinisher(wiring.Component):
-    """Waits until memory has what a job wrote, and makes its record. Meanwhile the unit has the next job.
+    """Wait until the result of a job is in memory, and make its record; meanwhile the unit has the next job.
 
     Ports
     -----
     i
         Stream of :class:`~cdu.dma.records.Ended`.
     written
-        Stream of what became of the result.
+        Stream of writers' results for the job's result.
     o
         Stream of :class:`~cdu.dma.records.Outcome`.
     working

@@ -1,4 +1,4 @@
-"""From a descriptor to the counts of its job, or to what is wrong with it."""
+"""Planner that turns a descriptor into the counts of its job, or into errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cdu.words import is_one_of
 
 
 class JobPlanner(wiring.Component):
-    """Checks a descriptor and multiplies its extents.
+    """Check a descriptor and multiply its extents.
 
     Parameters
     ----------
@@ -34,11 +34,11 @@ class JobPlanner(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.dma.records.Fetched`, which is taken when ``o`` transfers.
+        Stream of :class:`~cdu.dma.records.Fetched`, taken when ``o`` transfers.
     o
-        Stream of :class:`~cdu.dma.records.Planned`. The numbers are those of :class:`cdu_spec.bitstream.MatrixView`.
+        Stream of :class:`~cdu.dma.records.Planned`. The counts are those of :class:`cdu_spec.bitstream.MatrixView`.
 
-    Four products, one after the other, of as many cycles as their smaller factor has bits; up to 130 cycles in all.
+    Latency: four serial products, each of as many cycles as its smaller factor has bits; up to 130 cycles in all.
     """
 
     i: stream.Interface
@@ -46,7 +46,7 @@ class JobPlanner(wiring.Component):
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.config, self.channel = config, channel
-        #: Modes whose tile is a group: values one behind the other.
+        #: Modes whose tile is a group of consecutive values.
         self._groups = [mode for mode in config.built_modes if mode.in_tiles and mode.is_flat]
         super().__init__({"i": In(stream.Signature(Fetched())), "o": Out(stream.Signature(Planned()))})
 
@@ -66,7 +66,7 @@ class JobPlanner(wiring.Component):
         wrong = Signal()
         channels = Mux(flat, 1, descriptor["c"][:VALUES_BITS])
         scales_bytes = Mux(kind["wide"], channels * scale_port_bytes(offsets=True), channels * RECIPROCAL_BYTES)
-        # The values of a tensor lie where its strides say, modulo the addresses that there are.
+        # The values of a tensor are at the addresses that its strides give, modulo the size of the address space.
         lengths = {"tensor": 1, "payload": descriptor["payload_bytes"], "scales": scales_bytes, "completion": COMPLETION_BYTES}
         far = {name: _ends_beyond(descriptor[name], length) for name, length in lengths.items()}
         m.d.comb += [
@@ -91,7 +91,7 @@ class JobPlanner(wiring.Component):
         per = Mux(in_tiles, h, row_beats)  # rows or beats of padding that share a scale
         matrix = (Mux(in_tiles, padded_rows, maps), Mux(flat, area, row_beats))
         end_pad = Signal.like(counts["end_pad"])
-        filled = Signal(VALUES_BITS)  # beats with those that fill the last block
+        filled = Signal(VALUES_BITS)  # beats, including those that fill up the last block
         m.d.comb += [
             padded_rows.eq(_up_to(rows, BLOCK_SIDE)),
             row_beats.eq(_units(Mux(in_tiles, w, area), LANES)),
@@ -157,11 +157,11 @@ class JobPlanner(wiring.Component):
         return m
 
     def _multiply(self, m: Module, multiplier: SerialMultiplier, factors: tuple[Value, Value], wrong: Value) -> None:
-        """Keep a product going until it is done."""
+        """Keep a multiplication going until it is done."""
         m.d.comb += [multiplier.a.eq(factors[0]), multiplier.b.eq(factors[1]), multiplier.start.eq(self.i.valid & ~wrong)]
 
     def _wrong_mode(self, descriptor: Any) -> Value:
-        """Whether the unit cannot do what a descriptor says of the payload."""
+        """Return whether a descriptor asks for a payload that the unit does not support."""
         coder, point = descriptor["coder"], descriptor["point"]
         default = (coder == Coder.ZVC) & (point == 0)
         if self.config.has_gmc:
@@ -178,7 +178,7 @@ class JobPlanner(wiring.Component):
         return ~right
 
     def _filled(self, mode: Value, beats: Value) -> Value:
-        """Beats with those that fill the last block or group of a mode without tiles of maps; these are whole by themselves."""
+        """Return the beats including those that fill up the last block or group, in modes without tiles of maps."""
         found = beats
         in_rows = [one for one in self.config.built_modes if not KINDS["in_tiles"](one)]
         wholes = {one: TILE_BLOCKS * one.whole_beats if one in self._groups else one.whole_beats for one in in_rows}
@@ -188,15 +188,15 @@ class JobPlanner(wiring.Component):
 
 
 def _ends_beyond(address: Value, length: Value | int) -> Value:
-    """Return whether an address has too many bits, or so many bytes from it on end beyond the last one."""
+    """Return whether an address is too wide, or so many bytes from it on reach beyond the last address."""
     return address[MEMORY_ADDRESS_BITS:].any() | (address[:MEMORY_ADDRESS_BITS] + length > 1 << MEMORY_ADDRESS_BITS)
 
 
 def _units(value: Value, unit: int) -> Value:
-    """How many units of a power of two a value takes, up to a whole one."""
+    """Return ``value`` divided by ``unit``, a power of two, rounded up."""
     return (value + unit - 1) >> (unit - 1).bit_length()
 
 
 def _up_to(value: Value, unit: int) -> Value:
-    """A value up to a multiple of a power of two."""
+    """Return ``value`` rounded up to a multiple of ``unit``, a power of two."""
     return _units(value, unit) << (unit - 1).bit_length()

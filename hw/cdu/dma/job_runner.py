@@ -1,4 +1,4 @@
-"""A job from its START to its last word."""
+"""Execution of a job from its START to its last word."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cdu.bus.axi_lite import AccessPort
 from cdu.dma.records import KINDS, Ended, Planned, TensorJob, kinds, payload_segment, runs, tensor_job
 from cdu.dma.segments import Segment
 
-#: Errors of START: nothing was queued.
+#: Errors of START, after which nothing was queued.
 _REFUSALS = ("bad_job", "bad_length", "queue_full")
-#: Cycles from the last word of a packet until every error that it may cause stands in ERRORS.
+#: Cycles from the last word of a packet until every error that it may cause is in ERRORS.
 _SETTLE_CYCLES = 16
 
 
 class JobRunner(wiring.Component):
-    """Starts a job, lets its packets through, and asks the unit what went wrong.
+    """Start a job, let its packets through, and read the unit's errors.
 
-    The unit has the words of one job at a time, so that every error belongs to one. The next one has its START when all words
-    of this one are in the unit, but words only when this one is done; errors of a START are others than those of words. What a
-    job that is refused has read is thrown away.
+    The unit has the words of one job at a time, so that every error belongs to one job. The next job has its START when all
+    words of this one are in the unit, but its words pass only when this one is done; errors of START differ from errors of
+    words. Data that were read for a refused job are dropped.
 
     Parameters
     ----------
@@ -42,20 +42,20 @@ class JobRunner(wiring.Component):
     access
         :data:`~cdu.bus.axi_lite.AccessPort`.
     opens, drops, ends
-        Of the :class:`~cdu.dma.packet_gate.PacketGate` of the data and of that of the scales (arrays).
+        Signals of the :class:`~cdu.dma.packet_gate.PacketGate` of the data and of that of the scales (arrays).
     wide
         The scales have offsets beside them.
     target
-        Stream of where the result goes: the payload's :class:`~cdu.dma.segments.Segment`, or a
+        Stream of destinations of results: the payload's :class:`~cdu.dma.segments.Segment`, or a
         :class:`~cdu.dma.records.TensorJob`.
     given, stored
-        The last word of the result is there; all of it is in memory.
+        The last word of the result has left the unit; all of it is in memory.
     read
-        Stream, one for each job that can be run: whether a read failed.
+        Stream, one transfer for each job that can be run: whether a read failed.
     o
         Stream of :class:`~cdu.dma.records.Ended`.
     working
-        A job is under way.
+        A job is in progress.
     """
 
     i: stream.Interface
@@ -99,7 +99,7 @@ class JobRunner(wiring.Component):
         m.d.comb += self.wide.eq(kind["wide"])
         m.d.comb += tensor_job(self.target.payload, job, kind) if to_tensor else payload_segment(self.target.payload, job)
 
-        # What the unit has still to take and to give, and how long that has been over
+        # Transfers that the unit has yet to take and to give, and the cycles since the last one
         comes = [Signal(name=f"{name}_comes") for name in ("data", "scales", "result")]
         placed = Signal()
         wait = Signal(range(_SETTLE_CYCLES + 1))
@@ -120,7 +120,7 @@ class JobRunner(wiring.Component):
             m.d.sync += placed.eq(0)
         with m.If(reads & self.read.valid):
             m.d.sync += [reads.eq(0), errors["read"].eq(self.read.payload)]
-        over = ~Cat(comes, reads, placed).any()  # who places the result reads the job until then
+        over = ~Cat(comes, reads, placed).any()  # the receiver of ``target`` reads the job until then
 
         ended: Any = self.o.payload
         m.d.comb += [
@@ -135,7 +135,7 @@ class JobRunner(wiring.Component):
         ]
         refusals = sum(register("ERRORS").field(name).mask for name in _REFUSALS)
         found = self.access.read_data
-        refused = Signal(REGISTER_BITS)  # what the next job's START found
+        refused = Signal(REGISTER_BITS)  # errors of the next job's START
         starts = runs(self.i.payload)
         with m.FSM() as states:
             m.d.comb += self.working.eq(~states.ongoing("REST"))
@@ -203,11 +203,11 @@ class JobRunner(wiring.Component):
         return m
 
     def _start(self, m: Module) -> None:
-        """Give the job whose registers are written to the unit."""
+        """Move the job whose registers are written to the unit."""
         self._access(m, "CONTROL", register("CONTROL").pack(start=1))
 
     def _access(self, m: Module, name: str, value: Any = None) -> None:
-        """A read of a register, or a write."""
+        """Request a read of a register, or a write."""
         m.d.comb += [
             self.access.active.eq(1),
             self.access.word.eq(address(name, self.channel) // REGISTER_BYTES),

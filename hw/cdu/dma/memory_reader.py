@@ -1,4 +1,4 @@
-"""Segments of memory to a packet."""
+"""Reader of segments of memory, which make a packet."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from cdu.parts.ram_fifo import RamFifo
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.width_converter import Bytes, expand, ones
 
-#: Segments of which words may be under way: so many, or a part of those words; more than these stand in a memory.
+#: Number of segments with words in progress, or divisor of the number of those words; more segments are kept in a memory.
 _SEGMENTS, _PART = 16, 4
-#: What the second half of a reader has to know of a segment.
+#: Fields of a segment that the second half of a reader needs.
 _KEPT = ("bytes", "pad", "repeats", "last")
 
 
 def repeated_bytes(config: CduConfig) -> int:
-    """Bytes of a value that padding may repeat; 0 in units none of whose modes has it so."""
+    """Return the bytes of a value that padding may repeat; 0 if no mode of the unit repeats values."""
     return config.dtype.bits // 8 if config.has_ranges else 0
 
 
 class MemoryReader(wiring.Component):
-    """Fetches segments, which may begin at any byte, and puts their bytes together with their padding.
+    """Fetch segments, which may begin at any byte, and concatenate their bytes and their padding.
 
-    A burst is asked for when all its words have a place, so that the answers never wait.
+    A burst is requested when all its words have room, so that answers never wait.
 
     Parameters
     ----------
     size
         Bytes of a word of memory.
     words
-        Words that are under way or wait, at least 2; no burst has more.
+        Number of words in progress or waiting, at least 2; no burst is longer.
     value_bytes
-        Bytes of a value that padding may repeat, of which segments then have a whole number; 0: padding is zeros.
+        Bytes of a value that padding may repeat; segments are then whole values; 0: padding is zeros.
 
     Ports
     -----
@@ -49,15 +49,15 @@ class MemoryReader(wiring.Component):
     bursts
         Stream of :class:`~cdu.dma.axi4.Burst`, in the order of the segments; none crosses a boundary of 4 KiB.
     answer, answer_data, answer_failed
-        A word that was asked for is there; memory says that it is not right.
+        A requested word has come; memory reports an error of it.
     o
-        Stream of :class:`~cdu.parts.width_converter.Bytes`: full words but for the last one of a packet. A packet of no bytes
-        is a word of none.
+        Stream of :class:`~cdu.parts.width_converter.Bytes`: full words except for the last one of a packet. A packet of no
+        bytes is one word of no bytes.
     result
-        Stream, one for each packet behind its last word: whether a word of it was not right. The next packet waits for its
-        transfer.
+        Stream, one transfer for each packet behind its last word: whether memory reported an error of any word. The next
+        packet waits for it.
 
-    One burst, one word and one piece of padding per cycle.
+    Throughput: one burst, one word and one piece of padding per cycle.
     """
 
     segments: stream.Interface
@@ -95,13 +95,13 @@ class MemoryReader(wiring.Component):
         return m
 
     def _ask(self, m: Module, plan: StreamFifo | RamFifo, arrived: RamFifo) -> None:
-        """Bursts of one segment after the other, and what comes of them."""
+        """Request the bursts of one segment after the other, and store the answers."""
         segment, place = self.segments.payload, exact_log2(self.size)
         address = Signal(MEMORY_ADDRESS_BITS)  # from which a segment is still to be asked for
         left = Signal(SIZE_BITS)  # bytes from there on
         free = Signal(range(self.words + 1), init=self.words)
         most = min(BURST_WORDS, self.words)
-        # How much is left is looked at in as many bits as a burst has bytes, and whether there is more than that.
+        # The rest is compared in as many bits as a burst has bytes, beside a bit that says whether there is more.
         few_bits = (most * self.size).bit_length()
         few, rest = ~left[few_bits:].any(), left[:few_bits]
         needed = Signal(few_bits + 1)
@@ -115,7 +115,7 @@ class MemoryReader(wiring.Component):
             words.eq(Mux(few & (needed < most), needed, most)),
             self.bursts.payload["words"].eq(Mux(reach < words, reach, words)),
             self.bursts.payload["address"].eq(Cat(Const(0, place), address[place:])),
-            # What is free grows until a burst is taken, so that valid holds.
+            # Free room only grows until a burst is taken, so that valid holds.
             self.bursts.valid.eq((left != 0) & (self.bursts.payload["words"] <= free)),
             asks.eq(self.bursts.valid & self.bursts.ready),
             moved.eq((self.bursts.payload["words"] << place) - address[:place]),
@@ -135,7 +135,7 @@ class MemoryReader(wiring.Component):
             m.d.sync += [address.eq(address + moved), left.eq(Mux(ends, 0, left - moved))]
 
     def _put_together(self, m: Module, plan: StreamFifo | RamFifo, arrived: RamFifo, packer: BytePacker) -> None:
-        """The bytes of each word that belong to the segment, and its padding, a piece per cycle."""
+        """Join the bytes of each word that belong to the segment, and its padding, a piece per cycle."""
         offset = Signal(exact_log2(self.size))
         left = Signal(SIZE_BITS)
         pad = Signal(PAD_BITS)
@@ -188,7 +188,7 @@ class MemoryReader(wiring.Component):
                 m.d.sync += [self.result.valid.eq(1), self.result.payload.eq(wrong)]
 
     def _filling(self, m: Module, word: Value, count: Value, repeats: Value, passes: Value) -> Value:
-        """Padding: zeros, or the last one of the values of which ``count`` bytes of a word pass."""
+        """Return the padding: zeros, or the last of the values in the ``count`` bytes of a word that pass."""
         value = Signal(8 * self.value_bytes, reset_less=True)
         with m.If(passes):
             m.d.sync += value.eq(shift_right(m, Cat(value, word), count, "behind"))

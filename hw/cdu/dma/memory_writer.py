@@ -1,4 +1,4 @@
-"""A packet to segments of memory."""
+"""Writer of a packet to segments of memory."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from cdu.lanes.byte_window import ByteWindow
 from cdu.parts.barrel import shift_left
 from cdu.parts.width_converter import Bytes, expand, ones
 
-#: Bursts that may be without an answer unless something else is said.
+#: Default of the number of bursts that may be without an answer.
 UNANSWERED = 31
 
 
 class WriteResult(data.StructLayout):
-    """Of a packet: its bytes, whether some had no segment, whether memory refused some."""
+    """Result of a packet: number of ``bytes``; ``surplus``, bytes had no segment; ``failed``, memory refused some."""
 
     def __init__(self) -> None:
         super().__init__({"bytes": SIZE_BITS, "surplus": 1, "failed": 1})
 
 
 class MemoryWriter(wiring.Component):
-    """Puts the bytes of a packet where segments say, and drops what they have as padding and what is behind the last one.
+    """Write the bytes of a packet to segments of memory; drop the segments' padding and the bytes behind the last segment.
 
-    A packet that ends before its segments leaves the rest of them as it is. Where its last word is empty and a burst is open, a
-    word without byte enables ends the burst: memory keeps what it has there.
+    A packet that ends before its segments leaves the rest of the memory unchanged. If its last word is empty while a burst is
+    open, a word without byte enables ends the burst, which changes no byte of memory.
 
     Parameters
     ----------
     size
         Bytes of a word of memory.
     words
-        Words that may wait, at least 2; no burst has more.
+        Number of words that may be buffered, at least 2; no burst is longer.
     unanswered
-        Bursts that may be without an answer.
+        Number of bursts that may be without an answer.
 
     Ports
     -----
@@ -50,14 +50,14 @@ class MemoryWriter(wiring.Component):
     i
         Stream of :class:`~cdu.parts.width_converter.Bytes`, words of any count; the last one of a packet may be empty.
     bursts, o
-        Streams of :class:`~cdu.dma.axi4.Burst` and of their words, as :class:`~cdu.dma.burst_former.BurstFormer` gives them.
+        Streams of :class:`~cdu.dma.axi4.Burst` and of their words, as given by :class:`~cdu.dma.burst_former.BurstFormer`.
     answer, answer_failed
-        Memory has a burst, or says that it has not.
+        Memory has answered a burst, and whether with an error.
     result
-        Stream of :class:`WriteResult`, one for each packet when memory has it. Meanwhile the next packet is written; it ends
-        when the result has been taken.
+        Stream of :class:`WriteResult`, one per packet once memory has answered all its bursts. The next packet is written
+        meanwhile; it ends only after the result has been taken.
 
-    One word of memory, or one of padding, per cycle.
+    Throughput: one word of memory, or one word of padding, per cycle.
     """
 
     segments: stream.Interface
@@ -95,7 +95,7 @@ class MemoryWriter(wiring.Component):
             window.i.payload.eq(self.i.payload),
         ]
 
-        # A segment: its bytes, then its padding; behind the last one everything is dropped
+        # A segment: its bytes, then its padding; behind the last segment all bytes are dropped
         address = Signal(MEMORY_ADDRESS_BITS)
         left = Signal(SIZE_BITS)
         pad = Signal(PAD_BITS)
@@ -110,7 +110,7 @@ class MemoryWriter(wiring.Component):
         ends = Signal()
         fits = Signal()
         fills = Signal()
-        # Whether what is left fits this word, and whether it fills it: no carry passes the high bits for that.
+        # Whether the rest of the segment fits this word, and whether it fills it; found without a carry through the high bits.
         of_word, few = left[: exact_log2(size) + 1], ~left[exact_log2(size) + 1 :].any()
         in_word = Signal(range(size + 1))
         of_padding = Mux(pad < room, pad, room)
@@ -127,7 +127,7 @@ class MemoryWriter(wiring.Component):
             over.eq(window.ended & (window.level <= wanted)),  # the packet has no more than this
         ]
         word: Any = former.i.payload
-        # An open burst ends with its packet, if need be by a word that writes no byte.
+        # An open burst ends with its packet, if necessary with a word that writes no byte.
         writes = to_memory & ((there != 0) | former.begun)
         enough = (window.level >= wanted) | window.ended | rest
         free = former.i.ready & (unanswered != self.unanswered)
@@ -156,7 +156,7 @@ class MemoryWriter(wiring.Component):
                 last.eq(segment["last"]),
             ]
         with m.Elif(moves & to_memory):
-            # Of the address only what lies in a word waits for how many bytes it is.
+            # The number of bytes only selects among address bits within a word.
             place = Signal(range(2 * size))
             m.d.comb += place.eq(offset + wanted)
             m.d.sync += [
@@ -176,12 +176,12 @@ class MemoryWriter(wiring.Component):
     def _end(
         self, m: Module, window: ByteWindow, moves: Value, there: Value, rest: Value, waits: Signal, unanswered: Value
     ) -> None:
-        """The result of a packet when its last burst has an answer; memory answers in the order of the bursts.
+        """Give the result of a packet once its last burst has an answer; memory answers bursts in order.
 
-        ``unanswered`` bursts have no answer after this cycle; with ``waits`` no packet may end.
+        ``unanswered`` bursts have no answer after this cycle; no packet may end while ``waits`` is high.
         """
         result = self.result.payload
-        # Of the packet that comes; and whether one that has ended waits for answers, and for how many
+        # Size of the incoming packet; and whether a packet that has ended waits for answers, and for how many
         size = Signal(SIZE_BITS)
         surplus = Signal()
         refused = Signal()
@@ -207,7 +207,7 @@ class MemoryWriter(wiring.Component):
                 *(result["bytes"].eq(total), result["surplus"].eq(too_much), result["failed"].eq(refused | fails)),
             ]
         with m.Elif(due != 0):
-            # Never while a result waits, which a proof that it holds shall see at once.
+            # ``result`` must not change while it is valid; the proof checks this.
             m.d.sync += [due.eq(due - self.answer), result["failed"].eq(result["failed"] | (fails & ~self.result.valid))]
         with m.Else():
             m.d.sync += [refused.eq(refused | fails), expects.eq(0)]

@@ -1,4 +1,4 @@
-"""A gate for packets."""
+"""Gate for packets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdu.parts.width_converter import Bytes
 
 
 class PacketGate(wiring.Component):
-    """Lets one packet through when it is told to, or throws it away.
+    """Let one packet through, or drop it, on command.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class PacketGate(wiring.Component):
     i, o
         Streams of :class:`~cdu.parts.width_converter.Bytes`.
     opens, drops
-        The next packet may pass; its words are thrown away. Each is high until the packet ``ends``, never both.
+        Let the next packet pass; drop its words. Each is held until the packet ``ends``, never both.
     ends
         The last word of the packet leaves in this cycle.
 

@@ -73,7 +73,7 @@ class PacketTurns(wiring.Component):
             with m.Switch(client):
                 for last in range(count):
                     with m.Case(last):
-                        # Of several assignments the last one counts: the next in turn.
+                        # The last of several assignments takes effect: the next client in turn.
                         for distance in range(count, 0, -1):
                             number = (last + distance) % count
                             with m.If(asks[number]):

@@ -1,4 +1,4 @@
-"""Descriptors and completion records as layouts, and what the engine finds out about a job."""
+"""Layouts of descriptors and completion records, and of what the engine computes for a job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cdu_spec.registers import COUNT_BITS, REGISTER_BITS
 
 from cdu.words import is_one_of
 
-#: Bits of a number of values of a job, and of a number of rows in memory.
+#: Bits of the number of values of a job, and of the number of rows in memory.
 VALUES_BITS = COUNT_BITS + (LANES - 1).bit_length()
 
 
@@ -32,9 +32,9 @@ def _layout(table: Sequence[Part], size: int) -> data.FlexibleLayout:
     return data.FlexibleLayout(8 * size, {part.name: data.Field(8 * part.size, 8 * part.offset) for part in table})
 
 
-#: A descriptor, as it stands in memory.
+#: A descriptor as stored in memory.
 DescriptorRecord = _layout(DESCRIPTOR, DESCRIPTOR_BYTES)
-#: A completion record, as it stands in memory.
+#: A completion record as stored in memory.
 CompletionRecord = _layout(COMPLETION, COMPLETION_BYTES)
 
 
@@ -46,18 +46,18 @@ class Errors(data.StructLayout):
 
 
 class Fetched(data.StructLayout):
-    """A descriptor with its number; ``failed``: memory did not give it."""
+    """A descriptor with its number; ``failed``: it could not be read from memory."""
 
     def __init__(self) -> None:
         super().__init__({"descriptor": DescriptorRecord, "number": REGISTER_BITS, "failed": 1})
 
 
 class Counts(data.StructLayout):
-    """What a unit and the walkers have to know of the size of a job.
+    """Counts of a job that the unit and the walkers need.
 
-    ``rows`` are those in memory, N * C * H. ``beats``, ``row_beats`` and ``channel_rows`` are the unit's, ``groups`` its
-    scales, ``extra`` of them begin in the padding. ``row_pad`` values fill a row of the matrix up to a beat, ``end_pad`` beats
-    the job up to a block or a group.
+    ``rows`` in memory, N * C * H. ``beats``, ``row_beats`` and ``channel_rows`` of the unit's registers; ``groups``, its
+    number of scales, of which ``extra`` begin in the padding. ``row_pad`` values fill up a row of the matrix to a beat,
+    ``end_pad`` beats fill up the job to a block or a group.
     """
 
     def __init__(self) -> None:
@@ -76,14 +76,14 @@ class Counts(data.StructLayout):
 
 
 class Planned(data.StructLayout):
-    """A descriptor that was looked at. One with ``errors`` cannot be run; one whose record has no place has ``nowhere``."""
+    """A checked descriptor. A job with ``errors`` cannot be run; a job without a place for its record has ``nowhere``."""
 
     def __init__(self) -> None:
         super().__init__({"fetched": Fetched(), "counts": Counts(), "errors": Errors(), "nowhere": 1})
 
 
-#: What the engine has to know of a mode: whether values pass in strips and tiles of maps; whether a tensor is one row without
-#: channels; whether there are scales, with offsets beside them; whether padding repeats values.
+#: Properties of a mode that the engine needs: whether values pass in strips and tiles of maps; whether a tensor is one row
+#: without channels; whether there are scales, and offsets beside them; whether padding repeats values.
 KINDS: Mapping[str, Callable[[Mode], bool]] = {
     "in_tiles": lambda mode: mode.in_tiles and not mode.is_flat,
     "flat": lambda mode: mode.is_flat,
@@ -94,12 +94,12 @@ KINDS: Mapping[str, Callable[[Mode], bool]] = {
 
 
 def kinds(config: CduConfig, mode: Value) -> dict[str, Value]:
-    """Which of :data:`KINDS` a mode is, of those that a unit has."""
+    """Return for each of :data:`KINDS` whether a mode has the property; modes that are not built in have none."""
     return {name: is_one_of(mode, [one for one in config.built_modes if is_so(one)]) for name, is_so in KINDS.items()}
 
 
 class TensorJob(data.StructLayout):
-    """What the walk over a tensor needs of a job; ``in_tiles``, ``flat`` and ``repeats`` are of :data:`KINDS`."""
+    """Job for the walk over a tensor; ``in_tiles``, ``flat`` and ``repeats`` are those of :data:`KINDS`."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -113,7 +113,7 @@ class TensorJob(data.StructLayout):
 
 
 class ScalesJob(data.StructLayout):
-    """What the walk over scales needs of a job; ``wide`` and ``repeats`` are of :data:`KINDS`."""
+    """Job for the walk over scales; ``wide`` and ``repeats`` are those of :data:`KINDS`."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -125,7 +125,7 @@ class ScalesJob(data.StructLayout):
 
 
 def tensor_job(target: Any, planned: Any, kind: Mapping[str, Value]) -> list[Any]:
-    """What the walk over the tensor of a job is told, a :class:`TensorJob`; ``kind``: which of :data:`KINDS` it is."""
+    """Return statements that set ``target``, a :class:`TensorJob`, from a planned job and its ``kind`` (:func:`kinds`)."""
     descriptor = planned["fetched"]["descriptor"]
     return [
         *(target[name].eq(descriptor[name]) for name in ("tensor", "stride_n", "stride_c", "stride_h", "c", "h", "w")),
@@ -135,7 +135,7 @@ def tensor_job(target: Any, planned: Any, kind: Mapping[str, Value]) -> list[Any
 
 
 def scales_job(target: Any, planned: Any, kind: Mapping[str, Value]) -> list[Any]:
-    """What the walk over the scales of a job is told, a :class:`ScalesJob`."""
+    """Return statements that set ``target``, a :class:`ScalesJob`, from a planned job and its ``kind`` (:func:`kinds`)."""
     descriptor, counts = planned["fetched"]["descriptor"], planned["counts"]
     return [
         target["address"].eq(descriptor["scales"]),
@@ -146,7 +146,7 @@ def scales_job(target: Any, planned: Any, kind: Mapping[str, Value]) -> list[Any
 
 
 def payload_segment(target: Any, planned: Any) -> list[Any]:
-    """Where the payload of a job lies, a :class:`~cdu.dma.segments.Segment`."""
+    """Return statements that set ``target``, a :class:`~cdu.dma.segments.Segment`, to the payload of a planned job."""
     descriptor = planned["fetched"]["descriptor"]
     return [
         target["address"].eq(descriptor["payload"]),
@@ -156,15 +156,15 @@ def payload_segment(target: Any, planned: Any) -> list[Any]:
 
 
 def runs(planned: Any) -> Value:
-    """Whether nothing is known that keeps a job from being run."""
+    """Return whether a planned job can be run: its descriptor was read and has no errors."""
     can: Value = ~planned["fetched"]["failed"] & ~planned["errors"].as_value().any()
     return can
 
 
 class Ended(data.StructLayout):
-    """A job that the unit has done, or that it never had.
+    """A job that the unit has ended, or that it was never given.
 
-    ``written``: its result goes to memory, and what became of it is still to come; ``cycles`` since its START.
+    ``written``: its result goes to memory and the writer's result follows; ``cycles`` since its START.
     """
 
     def __init__(self) -> None:
@@ -178,11 +178,11 @@ class Ended(data.StructLayout):
 
 
 class Outcome(data.StructLayout):
-    """A record and where it goes; ``nowhere``: it cannot be written; ``failed``: there is none, for there was no descriptor."""
+    """A record and its address; ``nowhere``: it cannot be written; ``failed``: no record, as the descriptor was not read."""
 
     def __init__(self) -> None:
         super().__init__({"address": MEMORY_ADDRESS_BITS, "record": CompletionRecord, "nowhere": 1, "failed": 1})
 
 
-#: Bits of the length of a packet in a record.
+#: A record has room for the length of a packet.
 assert SIZE_BITS == REGISTER_BITS

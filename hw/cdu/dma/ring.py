@@ -1,4 +1,4 @@
-"""One direction of the engine: descriptors in, records out, and between them the streams of the unit."""
+"""Ring of one direction of the engine: descriptors in, records out, and between them the streams of the unit."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from cdu.words import value_bytes
 
 
 class Ring(wiring.Component):
-    """Runs the jobs of a ring in order.
+    """Run the jobs of a ring in order.
 
-    While one is under way the next descriptor is fetched, checked, and written to the unit's registers, and what it says is
-    read. It has its START when all words of the one before are in the unit, and its words pass when the unit is done with that
-    one, which may have bytes on their way to memory still.
+    While a job is in progress the next descriptor is fetched, checked, and written to the unit's registers, and its reads
+    begin. It has its START when all words of the job before are in the unit, and its words pass when the unit is done with
+    that job, whose result may still be on its way to memory.
 
     Parameters
     ----------
@@ -50,19 +50,19 @@ class Ring(wiring.Component):
     Ports
     -----
     enable, halt, ring, ring_log2, tail, head, busy
-        What the registers of this direction say; ``halt``: no descriptor is fetched.
+        Values of this direction's registers; ``halt``: no descriptor is fetched.
     done, lost, unknown
-        As in :class:`~cdu.dma.record_writer.RecordWriter`.
+        Errors of :class:`~cdu.dma.record_writer.RecordWriter`.
     bad_tail, beyond
-        As in :class:`~cdu.dma.descriptor_fetch.DescriptorFetch`.
+        Errors of :class:`~cdu.dma.descriptor_fetch.DescriptorFetch`.
     access
-        :data:`~cdu.bus.axi_lite.AccessPort` to the unit's registers: of the job under way, and of the next one.
+        :data:`~cdu.bus.axi_lite.AccessPort` to the unit's registers: for the job in progress, and for the next one.
     read_segments, read, read_result
         Streams of readers: of data, of scales, of descriptors.
     write_segments, write, write_result
         Streams of writers: of data, of records.
     input, scales, output
-        Streams of :class:`~cdu.parts.width_converter.Bytes`: what the unit takes and gives in this direction.
+        Streams of :class:`~cdu.parts.width_converter.Bytes`: inputs and output of the unit in this direction.
     """
 
     enable: Signal
@@ -88,7 +88,7 @@ class Ring(wiring.Component):
     scales: stream.Interface
     output: stream.Interface
 
-    #: Readers and writers that a ring has.
+    #: Number of readers and writers of a ring.
     readers, writers = 3, 2
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
@@ -135,7 +135,7 @@ class Ring(wiring.Component):
         connect(m, runner.access, flipped(self.access[0]))
         connect(m, programmer.access, flipped(self.access[1]))
 
-        # What moves, and who moves it
+        # The walks over memory, and the movers of data
         m.submodules.tensor = tensor = TensorWalk(self.config, self.channel)
         m.submodules.scale_walk = scale_walk = ScaleWalk(self.config)
         connect(m, feeder.scales, scale_walk.job)
@@ -165,7 +165,7 @@ class Ring(wiring.Component):
         m.submodules.to_unit = to_unit = WidthConverter(self.size, self._input)
         m.submodules.to_scales = to_scales = ScaleWords(self.config, self.size)
         m.submodules.of_unit = of_unit = WidthConverter(self._output, self.size)
-        # A slice on either side: memory and unit do not wait for one another within a cycle.
+        # A slice on either side: no path leads from memory to the unit within a cycle, nor back.
         m.submodules.of_memory = of_memory = register_slice(Bytes(self.size))
         m.submodules.to_memory = to_memory = register_slice(Bytes(self.size))
         connect(m, flipped(self.read[0]), of_memory.i)

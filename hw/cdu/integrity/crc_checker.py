@@ -1,4 +1,4 @@
-"""Takes the CRC-32 from behind payloads and checks it."""
+"""Checker of the CRC-32 behind payloads, which it removes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cdu.parts.width_converter import Bytes, expand, ones
 
 
 class CrcChecker(wiring.Component):
-    """The inverse of :class:`~cdu.integrity.crc_writer.CrcWriter`: payloads without the CRC behind them, which is checked.
+    """Check and remove the CRC that :class:`~cdu.integrity.crc_writer.CrcWriter` appends to payloads.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ class CrcChecker(wiring.Component):
         Stream of one bit, one per packet: whether it has a CRC. Ready while there is room for one more.
     i, o
         Streams of :class:`~cdu.parts.width_converter.Bytes`, words of any count, a packet per job. The last four bytes of a
-        packet with a CRC are kept back; words of which nothing is left do not leave, but for the last one of a packet.
+        packet with a CRC are removed; words that become empty do not leave, except for the last one of a packet.
     bad_crc
-        High for a cycle, two cycles after the last word of a packet has come, when its last four bytes are not the CRC of those
-        before them, or are not there.
+        High for a cycle, two cycles after the last word of a packet has come, if its last four bytes are not the CRC of the
+        bytes before them, or are missing.
 
-    Latency 1 cycle, one transfer per cycle.
+    Latency: 1 cycle. One transfer per cycle.
     """
 
     job: stream.Interface
@@ -43,7 +43,7 @@ class CrcChecker(wiring.Component):
     bad_crc: Signal
 
     latency = 1
-    #: Packets that have not ended.
+    #: Number of packets that have not ended.
     depth = 4
 
     def __init__(self, size: int) -> None:
@@ -66,7 +66,7 @@ class CrcChecker(wiring.Component):
             jobs.o.ready.eq(taken & word["last"]),
         ]
 
-        # The last bytes so far wait before those that come
+        # The last bytes so far wait before the new ones
         tail = Signal(8 * CRC_BYTES)
         held = Signal(range(CRC_BYTES + 1))
         arrived = shift_left(m, Cat(word["data"], Const(0, 8 * CRC_BYTES)), held, "arrived") | tail
@@ -86,7 +86,7 @@ class CrcChecker(wiring.Component):
         for name, value in payload.items():
             m.d.comb += self.o.payload[name].eq(registered(m, advance, value, f"o_{name}"))
 
-        # The register behind all bytes that came, those of the CRC too
+        # The register behind all received bytes, those of the CRC included
         fresh = Signal()
         judged = Signal()
         bytes_at_end, places = crc.at_end(m, word["data"], word["count"])

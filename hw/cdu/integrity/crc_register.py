@@ -1,4 +1,4 @@
-"""A CRC-32 over words of any number of bytes, in one step for each word."""
+"""CRC-32 over words of any number of bytes, in one step for each word."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from cdu.parts.barrel import shift_left
 
 
 class CrcRegister:
-    """The register of a CRC, and what it becomes with the bytes of a word.
+    """Register of a CRC, and its next value after the bytes of a word.
 
-    A CRC is linear: the register goes into the first bytes of the word, and of these every bit has its fixed part in the next
-    register, by how many bits follow it. So that this is the same for any number of bytes, they stand at the end of the word.
+    A CRC is linear: the register is added to the first bytes of the word, and every bit of these has a fixed contribution to
+    the next register, which depends on the number of bits behind it. So that this is the same for any number of bytes, the
+    bytes are moved to the end of the word.
 
     Parameters
     ----------
     size
-        Most bytes of a word.
+        Greatest number of bytes of a word.
     """
 
     def __init__(self, size: int) -> None:
@@ -25,14 +26,15 @@ class CrcRegister:
         self.value = Signal(CRC_BITS, init=INITIAL, name="crc")
 
     def at_end(self, m: Module, data: Value, count: Value) -> tuple[Value, Value]:
-        """``count`` bytes of a word, with zeros behind them, moved to its end; and by how many bytes."""
+        """Return ``count`` bytes of a word, with zeros behind them, moved to its end; and the number of bytes moved by."""
         places = Signal(range(self.size + 1), name="crc_places")
         m.d.comb += places.eq(self.size - count)
         return shift_left(m, data, places, "crc_word"), places
 
     def update(self, m: Module, takes: Value, word: Value, places: Value, ends: Value) -> Signal:
-        """Takes the bytes of a word (:meth:`at_end`) and gives the register behind them, combinationally; where the packet
-        ``ends`` it begins anew.
+        """Take the bytes of a word (:meth:`at_end`) and return the register behind them, combinationally.
+
+        It begins anew when the packet ``ends``.
         """
         register = Cat(self.value, Const(0, 8 * self.size))
         front = shift_left(m, register, places, "crc_front")

@@ -1,4 +1,4 @@
-"""Puts a CRC-32 behind payloads."""
+"""Writer that appends a CRC-32 to payloads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cdu.parts.width_converter import Bytes
 
 
 class CrcWriter(wiring.Component):
-    """Payloads with their CRC-32 (:mod:`cdu_spec.crc`) as four more bytes, least significant first, where that is asked for.
+    """Append the CRC-32 (:mod:`cdu_spec.crc`) to payloads as four more bytes, least significant first, if a job asks for it.
 
     Parameters
     ----------
@@ -27,12 +27,12 @@ class CrcWriter(wiring.Component):
     Ports
     -----
     job
-        Stream of one bit, one per packet: whether it is to have a CRC. Ready while there is room for one more.
+        Stream of one bit, one per packet: whether it gets a CRC. Ready while there is room for one more.
     i, o
-        Streams of :class:`~cdu.parts.width_converter.Bytes`, a packet per job. A packet leaves with the words in which it came;
-        if there is no room for the CRC in its last one, one more word follows.
+        Streams of :class:`~cdu.parts.width_converter.Bytes`, a packet per job. A packet leaves with the words in which it
+        came; if the CRC does not fit into its last one, one more word follows.
 
-    Latency 2 cycles, one transfer per cycle; the further word takes a cycle of its own.
+    Latency: 2 cycles. One transfer per cycle; the further word takes a cycle of its own.
     """
 
     job: stream.Interface
@@ -40,7 +40,7 @@ class CrcWriter(wiring.Component):
     o: stream.Interface
 
     latency = 2
-    #: Packets that have not ended.
+    #: Number of packets that have not ended.
     depth = 4
 
     def __init__(self, size: int) -> None:
@@ -75,7 +75,7 @@ class CrcWriter(wiring.Component):
         crc2 = registered(m, advance, ~behind, "crc2")
         signs = registered(m, advance, signed1 & word1["last"], "signs")
 
-        # The CRC behind the last byte, the bytes that have no room there in a word of their own
+        # The CRC behind the last byte; bytes that do not fit are in a further word
         added = shift_left(m, Cat(crc2, Const(0, 8 * self.size)), word2["count"], "added")
         joined = added & signs.replicate(len(added)) | word2["data"]
         total = word2["count"] + Mux(signs, CRC_BYTES, 0)

@@ -1,4 +1,4 @@
-"""How many bytes the next block of a payload has."""
+"""Length of the next block of a payload in bytes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from cdu.words import Quantizer, is_gmc, is_one_of, scaling
 
 
 class BlockLength(wiring.Component):
-    """Bytes of a block, from its job's settings and, with masks, from its first 8 bytes; with GMC from its first one.
+    """Compute the length of a block from its job's settings and, with masks, its first 8 bytes; with GMC its first byte.
 
-    In mode mx a block is here what is decoded in a cycle: some rows, with the scales that begin in them.
+    In mode mx a block is here the rows that are decoded in a cycle, with the scales that begin in them.
 
     Parameters
     ----------
@@ -32,21 +32,21 @@ class BlockLength(wiring.Component):
     Ports
     -----
     mode, quantizer
-        Of the job.
+        Mode and quantiser of the job.
     mask
-        The first 64 bits of the block: its mask in the modes that have one. With GMC the first 8 are its head.
+        The first 64 bits of the block: its mask in the modes that have one. With GMC the first 8 bits are its head.
     rows
         Rows of the block, 1 to 8.
     job_begins
-        In the next cycle the first block of a job is the next one.
+        The next block, in the next cycle, is the first one of a job.
     block_begins
-        In the next cycle the block behind this one is the next one.
+        The next block, in the next cycle, is the one behind this block.
     length
-        Bytes of the block, in the same cycle.
+        Length of the block in bytes, in the same cycle.
     heads
         The block begins with its range, in mode mx with its scale.
 
-    Combinational, but for the number of the block in its tile, in mode mx of the rows in theirs.
+    Combinational, apart from a counter of the block in its tile, or in mode mx of the rows in their block.
     """
 
     mode: Any
@@ -94,7 +94,7 @@ class BlockLength(wiring.Component):
         return m
 
     def _head_bytes(self, m: Module) -> Value:
-        """Bytes of the range with which the block begins: in actnn the first one of a tile has it, in division every one."""
+        """Return the bytes of the block's range: in actnn the first block of a tile has one, in division every block."""
         number = Signal(range(TILE_BLOCKS), name="number_in_tile")
         with m.If(self.job_begins):
             m.d.sync += number.eq(0)
@@ -106,7 +106,7 @@ class BlockLength(wiring.Component):
         return Mux(self.heads, size, 0)
 
     def _mx_bytes(self, m: Module) -> Value:
-        """Bytes of some rows of mode mx: those of their codes, and of a scale where a block of MX begins."""
+        """Return the bytes of some rows of mode mx: their codes, and a scale where a block of MX begins."""
         rows, number = self.config.mx_rows, scaling(self.quantizer)["format"]
         begins: Value = Const(1, 1)
         if rows < BLOCK_ROWS:
@@ -125,7 +125,7 @@ class BlockLength(wiring.Component):
         return Mux(self.rows > BLOCK_ROWS, size, half)
 
     def _unmasked_bytes(self, m: Module, affine: Value) -> Value:
-        """Bytes of the values that the mask announces, row by row: in autoquantz a row's codes end with a byte."""
+        """Return the bytes of the values that the mask announces, row by row: in autoquantz a row's codes fill whole bytes."""
         rows: list[Value] = [popcount(self.mask.word_select(row, LANES)) for row in range(MASK_BYTES)]
         if Mode.AUTOQUANTZ in self.config.built_modes:
             bits_log2 = Mux(affine, self.quantizer["bits_log2"], CODE_BITS.index(VALUE_BITS))
@@ -136,5 +136,5 @@ class BlockLength(wiring.Component):
 
 
 def _headed_bytes(head: Value) -> Value:
-    """Bytes of a block of GMC, its head included."""
+    """Return the bytes of a block of GMC, including its head."""
     return Mux(head < gmc.LONG_HEAD, (head >> 3) + 1, head - (gmc.LONG_HEAD - gmc.SHORT_BYTES - 2))

@@ -1,4 +1,4 @@
-"""A window onto packed bytes: they come as words of any count and leave from the front, any number per cycle."""
+"""Window onto packed bytes: they come as words of any count and leave from the front, any number per cycle."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from cdu.parts.width_converter import Bytes
 
 
 class ByteWindow(wiring.Component):
-    """The bytes at the front of a payload, of one job at a time.
+    """Window with the bytes at the front of a payload, of one job at a time.
 
     Parameters
     ----------
     word_bytes
         M.
     reach
-        Most bytes that leave in a cycle. With as many and a word less one of room, a word is taken in every cycle in which the
-        window could run short in the next one.
+        Greatest number of bytes that leave in a cycle. With room for ``reach`` and a word less one byte, a word is taken in
+        every cycle in which the window could run short in the next one.
 
     Ports
     -----
@@ -27,7 +27,7 @@ class ByteWindow(wiring.Component):
         Stream of :class:`~cdu.parts.width_converter.Bytes`, words of M bytes, of any count; the last one may be empty. A word
         behind a ``last`` is not taken before ``finishes``.
     data, level
-        The bytes, the first one lowest, zeros behind them; how many they are.
+        The bytes, the first one lowest, zeros behind them; their number.
     ended
         The last bytes of the job are among them.
     amount
@@ -37,11 +37,11 @@ class ByteWindow(wiring.Component):
     finishes
         The job ends in this cycle: the word that is taken, if any, is the first one of the next.
     drains
-        The job has all that it needs: words up to its ``last`` are taken and thrown away.
+        The job needs no more bytes: words up to its ``last`` are taken and dropped.
     wasted
-        Bytes are thrown away in this cycle, as they come.
+        Bytes are dropped in this cycle, as they come.
 
-    Latency 1 cycle from ``i`` to ``data``.
+    Latency: 1 cycle from ``i`` to ``data``.
     """
 
     i: stream.Interface

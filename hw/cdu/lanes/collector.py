@@ -1,4 +1,4 @@
-"""Collector: packs the blocks of N CDUs into words without gaps (JPEG-ACT, "collector")."""
+"""Collector, which packs the blocks of N CDUs into words without gaps (JPEG-ACT, "collector")."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from cdu.words import PackedWord, Slice
 
 
 class Collector(wiring.Component):
-    """Takes blocks from N lanes in turn, a slice per cycle, and appends their bytes.
+    """Take blocks from N lanes in turn, a slice per cycle, and append their bytes.
 
-    A slice is turned to its place in a ring as wide as itself (rounded up to a power of two); in the next cycle it goes into
-    the word. What does not fit waits there for the next word. The slices of mode mx come past the lanes.
+    A slice is rotated to its place in a ring as wide as itself (rounded up to a power of two); in the next cycle it is
+    appended to the word. Bytes that do not fit wait there for the next word. The slices of mode mx bypass the lanes.
 
     Parameters
     ----------
@@ -34,10 +34,10 @@ class Collector(wiring.Component):
         A stream of :class:`~cdu.words.Slice` past the lanes, and one of a bit per job: whether its slices come from there. It
         is taken with the last slice of the job (only with mode mx).
     o
-        Stream of :class:`~cdu.words.PackedWord`: full words, but for the last one of a job (1 to M bytes). A job begins with
-        a new word.
+        Stream of :class:`~cdu.words.PackedWord`: full words, except for the last one of a job (1 to M bytes). A job begins
+        with a new word.
 
-    Latency 2 cycles. A slice and a word per cycle; the last slice of a job takes two when it does not fit the last word.
+    Latency: 2 cycles. One slice and one word per cycle; the last slice of a job takes two if it does not fit the last word.
     """
 
     i: list[stream.Interface]
@@ -68,7 +68,7 @@ class Collector(wiring.Component):
         flush = Signal()
         move = ~self.o.valid | self.o.ready  # the word may change
 
-        # 1: the slice of the lane whose turn it is, turned to its place
+        # 1: the slice of the current lane, rotated to its place
         part: Any = Signal(self.i[0].payload.shape())
         offered = Signal()
         lane_ends, lanes_go = offered & advance & part["ends"], advance
@@ -103,7 +103,7 @@ class Collector(wiring.Component):
         with m.If(advance):
             m.d.sync += [valid.eq(offered), last.eq(ends_job)]
 
-        # 2: appended to the word; what wraps round is the beginning of the next one
+        # 2: appended to the word; bytes that wrap round begin the next one
         place_in_ring, granule = place[:ring_bits], place[ring_bits:]
         granules = size // ring_bytes
         wraps = wrapped(place_in_ring, ring_bytes)
@@ -138,5 +138,5 @@ class Collector(wiring.Component):
 
 
 def _where(ring: Value, chosen: list[Value | int]) -> Value:
-    """The bytes of a ring that are chosen, zeros in place of the others."""
+    """Return the bytes of a ring that are chosen, zeros in place of the others."""
     return Cat(*(Mux(choice, ring.word_select(place, 8), 0) for place, choice in enumerate(chosen)))

@@ -1,4 +1,4 @@
-"""Whether the ranges with which blocks of a payload begin are ranges at all."""
+"""Check of the ranges with which blocks of a payload begin."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cdu_spec.config import CduConfig
 
 from cdu.words import BlockTag, Range
 
-#: No integer of a block is greater (docs/reference/bitstream.md, section 7).
+#: Greatest integer that a block may have (docs/reference/bitstream.md, section 7).
 MOST_INTEGER = (1 << BASE_BITS) - 1
 
 
 class HeadCheck(wiring.Component):
-    """Looks at the range of a block in division with the block's range and in actnn.
+    """Check the range of each block in division with the block's range and in actnn.
 
     The rules are those of docs/reference/bitstream.md, section 7.
 
@@ -30,7 +30,7 @@ class HeadCheck(wiring.Component):
     Ports
     -----
     passes
-        High for a cycle when a block passes.
+        High for a cycle when a block passes the check's inputs.
     tag, range
         :class:`~cdu.words.BlockTag` and :class:`~cdu.words.Range` of that block.
     bad_head
@@ -83,7 +83,7 @@ class HeadCheck(wiring.Component):
         return m
 
     def _channel_range(self) -> Value:
-        """The block begins with its mean."""
+        """Return whether the block begins with its mean instead of a range."""
         if Mode.DIVISION not in self.config.built_modes:
             return Const(0, 1)
         channel: Value = (self.tag["mode"] == Mode.DIVISION) & ~self.tag["quantizer"]["block_range"]

@@ -1,4 +1,4 @@
-"""Splitter: finds the blocks in a payload and deals them out to N CDUs (JPEG-ACT, "splitter")."""
+"""Splitter, which finds the blocks in a payload and deals them out to N CDUs (JPEG-ACT, "splitter")."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from cdu.lanes.byte_window import ByteWindow
 from cdu.lanes.slice_dealer import SliceDealer
 from cdu.words import Job, JobEvents, PackedWord, Slice
 
-#: What all slices of a block say of it.
+#: Fields that all slices of a block have in common.
 _Block = data.StructLayout({"rows": range(BLOCK_SIDE + 1), "last": 1, "heads": 1})
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """What is done with the bytes at the front of the window when they are there."""
+    """Action on the bytes at the front of the window, done when ``enough`` of them are there."""
 
-    enough: Value  #: they are there
-    gives: Value  #: a slice
-    bits: Value  #: that begins with these bytes
-    count: Value  #: of which it has so many
-    ends: Value  #: and is the last one of its block
+    enough: Value  #: the bytes are in the window
+    gives: Value  #: a slice is given
+    bits: Value  #: bits of the slice, from its first byte on
+    count: Value  #: number of bytes of the slice
+    ends: Value  #: the slice is the last one of its block
     amount: Value  #: bytes that leave the window
     rest: Value  #: bytes of the block in or behind the window afterwards
     done: Value  #: the block has left the window
 
 
 class Splitter(wiring.Component):
-    """Cuts a payload into blocks, and blocks into slices for N lanes in turn.
+    """Cut a payload into blocks, and blocks into slices for N lanes in turn.
 
-    Bytes wait in a window that begins with a block. With N above 4 a block's length is found and its first slice removed in one
-    cycle. Else a block has more than one cycle, and what a cycle finds out is used in the next one: in the first cycle the
-    length is found and the first slice is given, in each later one a slice is given and the one before removed, in the last one
-    both. Jobs of mode mx are cut into what is decoded in a cycle, which is a block here: it fits a slice, and its length does
-    not depend on its bytes, so that it leaves in its first cycle.
+    Bytes wait in a window that begins with a block. With N above 4 a block's length is found and its first slice removed in
+    one cycle. With N up to 4 a block has more than one cycle, and results of a cycle are used in the next one: in the first
+    cycle the length is found and the first slice is given, in each later one a slice is given and the one before removed, in
+    the last one both are removed. Jobs of mode mx are cut into the rows that are decoded in a cycle, which are a block here:
+    it fits a slice, and its length does not depend on its bytes, so that it leaves in its first cycle.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ class Splitter(wiring.Component):
         ``early_last``: zeros are handed out as the payload has ended. ``late_last``: bytes behind the last block are thrown
         away, up to ``last``. At most once per job each.
     idle
-        No job.
+        No job is in progress.
 
-    Latency 2 cycles from a word that completes a slice, with N up to 4 one more where the slice is a whole block. A block takes
-    as many cycles as it has slices, with N up to 4 at least two; jobs follow each other without a pause when their payloads
-    have the right length.
+    Latency: 2 cycles from a word that completes a slice, with N up to 4 one more for a slice that is a whole block. A block
+    takes as many cycles as it has slices, with N up to 4 at least two; jobs follow each other without a pause if their
+    payloads have the right length.
     """
 
     job: stream.Interface
@@ -108,7 +108,7 @@ class Splitter(wiring.Component):
         if self.config.has_mx:
             connect(m, dealer.mx, flipped(self.mx))
 
-        # The job; its blocks that have not begun
+        # The job, and the number of its blocks that have not begun
         busy = Signal()
         drains = Signal()
         job: Any = Signal(Job())
@@ -128,7 +128,7 @@ class Splitter(wiring.Component):
             head.job_begins.eq(self.job.ready & self.job.valid),
         ]
 
-        # The block: a cut a cycle
+        # The block: one cut per cycle
         first = Signal(init=1)  # the window begins with a block of which nothing was cut
         rest = Signal.like(head.length)  # bytes of the block in or behind the window
         begun: Any = Signal(_Block)  # the block of which something was cut
@@ -167,7 +167,7 @@ class Splitter(wiring.Component):
             # earlier, the first longer one after it would come late, and with N = 4 there is no cycle to make up for that.
             m.d.comb += dealer.waits.eq(first & cut.ends if in_mx is None else first & cut.ends & ~in_mx)
 
-        # What leaves the window, and the end of the job
+        # Bytes that leave the window, and the end of the job
         closes = Signal()  # its last block leaves the window
         exactly = Signal()  # it does, and nothing is behind it
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""Shifters over bits, whose results are no wider than they need be."""
+"""Shifters of bits with results of the least width."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 
 
 def raised(m: Module, bits: Value, places: Value, most: int, name: str) -> Value:
-    """``bits`` behind as many zeros as ``places`` says, at most ``most`` bits of them; a signal per stage."""
+    """Return ``bits`` behind ``places`` zeros, at most ``most`` bits of them; a signal per stage."""
     for stage in range(len(places)):
         moved = Signal(min(len(bits) + (1 << stage), most), name=f"{name}{1 << stage}")
         m.d.comb += moved.eq(Mux(places[stage], bits << (1 << stage), bits))
@@ -15,7 +15,7 @@ def raised(m: Module, bits: Value, places: Value, most: int, name: str) -> Value
 
 
 def dropped(m: Module, bits: Value, places: Value, most: int, name: str) -> Value:
-    """``bits`` without the first ``places``, at most ``most`` bits of them; a signal per stage."""
+    """Return ``bits`` without the first ``places``, at most ``most`` bits of them; a signal per stage."""
     for stage in reversed(range(len(places))):
         moved = Signal(min(len(bits), most + (1 << stage) - 1), name=f"{name}{1 << stage}")
         m.d.comb += moved.eq(Mux(places[stage], bits >> (1 << stage), bits))

@@ -1,4 +1,4 @@
-"""Words of any number of bytes to full words."""
+"""Packer of words of any number of bytes to full words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cdu.parts.width_converter import Bytes, expand
 
 
 class BytePacker(wiring.Component):
-    """Moves the bytes of a job together: words are full but for the last one.
+    """Close the gaps between the bytes of a job: all words but the last one are full.
 
     A job of no bytes gives one word of no bytes.
 
@@ -46,8 +46,8 @@ class BytePacker(wiring.Component):
         fills = Signal()
         ends = Signal()
         turned = rotate_left(m, part["data"], level, "turned")
-        fresh = Signal(size)  # places of this word that were free; what stands in the others begins the next one
-        filled = Signal(size)  # places that what comes fills
+        fresh = Signal(size)  # places of this word that were free; new bytes in the others begin the next word
+        filled = Signal(size)  # places that the new bytes fill
         m.d.comb += [
             fresh.eq(~Cat(*wrapped(level, size))),
             filled.eq(fresh & ~over.replicate(size)),

@@ -1,4 +1,4 @@
-"""A stream from one clock to another."""
+"""Crossing of a stream from one clock to another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import AsyncFIFO
 from amaranth.lib.wiring import In, Out
 
-#: Words that may be on their way. A pointer needs three clocks of the other side to be seen there, and one to move on.
+#: Number of words in transit. A pointer needs three clocks of the other side to be seen there, and one to move on.
 DEPTH = 8
 
 
@@ -21,7 +21,7 @@ class ClockCrossing(wiring.Component):
     shape
         Shape of the payload.
     depth
-        Words that may be on their way, a power of 2.
+        Number of words in transit, a power of 2.
     source, sink
         Domains of both sides. Their clocks may have any frequencies and phases; their resets are given together.
 

@@ -1,4 +1,4 @@
-"""A queue whose head stands in a register of its own."""
+"""Queue with its head in a separate register."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cdu.parts.stream_fifo import StreamFifo
 
 
 class HeadFifo(wiring.Component):
-    """A :class:`~cdu.parts.stream_fifo.StreamFifo` that chooses among its registers before the head, not behind it.
+    """A :class:`~cdu.parts.stream_fifo.StreamFifo` that selects among its registers before the head, not behind it.
 
-    For payloads with which much is computed in the cycle in which they are taken: no register more than there.
+    It suits payloads from which much is computed in the cycle of their transfer, and has as many registers.
 
     Parameters
     ----------

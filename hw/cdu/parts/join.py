@@ -17,13 +17,13 @@ from cdu.parts.stream_fifo import StreamFifo
 def join(m: Module, source: stream.Interface, sink: stream.Interface) -> None:
     """Connect two streams, also under a condition.
 
-    Payloads as in :func:`assigned`.
+    Payloads are assigned as by :func:`assigned`.
     """
     m.d.comb += [sink.valid.eq(source.valid), source.ready.eq(sink.ready), *assigned(sink.payload, source.payload)]
 
 
 def assigned(sink: Any, source: Any) -> Iterator[Any]:
-    """Assignments of a payload to one that may have another layout.
+    """Yield assignments of a payload to one that may have another layout.
 
     Rows of integers of different width are extended, or cut where they are known to fit; of structures, the fields of
     ``sink`` are taken.
@@ -40,7 +40,7 @@ def assigned(sink: Any, source: Any) -> Iterator[Any]:
 
 
 def join_ports(m: Module, port: Any, inner: Any, without: Collection[str] = ()) -> None:
-    """Connect the members of the interface ``port`` to those of the same names of ``inner``, all but some."""
+    """Connect the members of the interface ``port`` to those of the same names of ``inner``, except for ``without``."""
     for name, member in port.signature.members.items():
         if name in without:
             continue
@@ -52,9 +52,9 @@ def join_ports(m: Module, port: Any, inner: Any, without: Collection[str] = ()) 
 
 
 def join_in_order(m: Module, turns: stream.Interface, sources: Sequence[stream.Interface], sink: stream.Interface) -> None:
-    """Connect the source whose turn it is to ``sink``; the taker of ``turns`` goes to the next one.
+    """Connect the current source to ``sink``; taking a payload of ``turns`` selects the next one.
 
-    ``turns`` has a bit for each source but the first, whose turn it is when none is set.
+    ``turns`` has a bit for each source but the first, which is current if none is set.
     """
     first, *others = sources
     bits = list(turns.payload)
@@ -72,7 +72,7 @@ def join_in_order(m: Module, turns: stream.Interface, sources: Sequence[stream.I
 def split_in_order(
     m: Module, turns: stream.Interface, source: stream.Interface, sinks: tuple[stream.Interface, stream.Interface]
 ) -> None:
-    """Connect ``source`` to the sink whose turn it is, 0 or 1; the taker of ``turns`` goes to the next one."""
+    """Connect ``source`` to the current sink, 0 or 1; taking a payload of ``turns`` selects the next one."""
     first, second = sinks
     m.d.comb += [
         *(sink.payload.eq(source.payload) for sink in sinks),
@@ -83,10 +83,10 @@ def split_in_order(
 
 
 def hand_out(m: Module, source: stream.Interface, queues: Sequence[tuple[stream.Interface, Value]]) -> None:
-    """Hand every payload of ``source`` to all queues whose condition holds, when there is room in all of them.
+    """Give every payload of ``source`` to all queues whose condition holds, when all of them have room.
 
-    The readiness of a queue must not depend on its valid, which does not depend on its own readiness but on that of the others.
-    Queues with a payload of another shape get theirs elsewhere.
+    The readiness of a queue must not depend on its valid, which depends on the readiness of the other queues but not on its
+    own. A queue with a payload of another shape needs an assignment of its payload elsewhere.
     """
     ready = [queue.ready for queue, _ in queues]
     m.d.comb += source.ready.eq(reduce(and_, ready))
@@ -105,8 +105,8 @@ def join_through(
 ) -> None:
     """Connect ``source`` to ``sink`` through a path that takes rows of values only, and gives one for each.
 
-    Payloads of ``source`` and ``sink`` have the rows as ``values``; their other fields wait in the queue ``beside`` the path,
-    which loses no cycle when there is room for all rows on the path and one more. Its readiness must not depend on its valid.
+    Payloads of ``source`` and ``sink`` have the rows as ``values``; their other fields wait in the queue ``beside`` the path.
+    No cycle is lost if it has room for all rows on the path and one more. Its readiness must not depend on its valid.
     """
     entrance, end = path
     hand_out(m, source, [(entrance, Const(1)), (beside.i, Const(1))])

@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal, Value
 
 
 def lookup(m: Module, table: Mapping[int, Sequence[int]], row: Value, column: Value, name: str) -> Signal:
-    """``table[row][column]``, combinationally; 0 where the table has no entry. Entries are not negative."""
+    """Return ``table[row][column]``, combinationally; 0 if the table has no entry. Entries are not negative."""
     entry = Signal(range(max(max(entries) for entries in table.values()) + 1), name=name)
     with m.Switch(row):
         for number, entries in table.items():

@@ -1,4 +1,4 @@
-"""Multiplication of values in one cycle or in two, and what waits for the product."""
+"""Multiplication of values in one cycle or in two, and the delay of accompanying values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Stage = Callable[[Value, str], Value]
 
 
 def multiplied(m: Module, stage: Stage, left: Value, right: Value, stages: int) -> Value:
-    """``left * right``, unsigned and exact, 1 + ``stages`` cycles later.
+    """Return ``left * right``, unsigned and exact, 1 + ``stages`` cycles later.
 
-    ``stages`` is 0, or 1 for registers in front of the addition in which all carries run.
+    ``stages`` is 0, or 1 for registers before the addition that propagates all carries.
     """
     if not stages:
         return stage(left * right, "product")
@@ -23,14 +23,14 @@ def multiplied(m: Module, stage: Stage, left: Value, right: Value, stages: int) 
 
 
 def beside_product(stage: Stage, value: Value, name: str, stages: int) -> Value:
-    """A value as many cycles later as :func:`multiplied` takes."""
+    """Return a value as many cycles later as :func:`multiplied` takes."""
     for number in range(stages):
         value = stage(value, f"{name}_early{number}")
     return stage(value, name)
 
 
 def _carry_save(m: Module, left: Value, right: Value) -> tuple[Value, Value]:
-    """Two numbers whose sum modulo the width of both factors is the product (Wallace, "A suggestion for a fast multiplier")."""
+    """Return numbers with the product as their sum modulo its width (Wallace, "A suggestion for a fast multiplier")."""
     width = len(left) + len(right)
     shorter, longer = sorted((left, right), key=len)
     terms: list[Value] = [Cat(Const(0, place), longer & bit.replicate(len(longer))) for place, bit in enumerate(shorter)]

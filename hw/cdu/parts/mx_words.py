@@ -1,4 +1,4 @@
-"""What the blocks of MX have in common: words of their streams, and constants of the formats."""
+"""Words of the streams of MX blocks, and constants of the formats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cdu_spec.mx import MX_FORMATS, MX_VALUES, SCALE_BYTES, BlockFormat
 
 #: Rows of 8 values in a block.
 BLOCK_ROWS = MX_VALUES // LANES
-#: The field that chooses a format: its number.
+#: Bits of the field that selects a format by its number.
 FORMAT_BITS = Shape.cast(range(len(MX_FORMATS))).width
 #: Bits of the longest code.
 CODE_BITS = max(kind.bits for kind in MX_FORMATS.values())
@@ -19,16 +19,16 @@ SCALE_BITS = 8 * SCALE_BYTES
 
 
 class CodedRow(data.StructLayout):
-    """The bytes of a row of a ``format``: the ``scale`` if it ``heads`` a block, else 0; then ``codes``.
+    """Bytes of a row in a ``format``: the ``scale`` if the row ``heads`` a block, else 0; then ``codes``.
 
-    8 codes are as many bytes as one has bits; behind them are zeros.
+    The codes of a row take as many bytes as a code has bits; the bytes behind them are zeros.
 
     Parameters
     ----------
     rows
-        1, 2 or 4 rows of a block as one.
+        Rows of a block in one word: 1, 2 or 4.
     beside
-        Bits that go with them.
+        Bits of further data that accompany the row.
     """
 
     def __init__(self, rows: int = 1, beside: int = 0) -> None:
@@ -37,7 +37,7 @@ class CodedRow(data.StructLayout):
 
 
 def constant(m: Module, number: Value, of: Callable[[BlockFormat], int], name: str) -> Signal:
-    """A number that goes with the format of this ``number``, combinationally; that of the last one for what is none."""
+    """Return a constant of the format ``number``, combinationally; that of the last format for an invalid number."""
     kinds = sorted(MX_FORMATS.values(), key=lambda kind: kind.number)
     numbers = [of(kind) for kind in kinds]
     chosen = Signal(range(min(0, *numbers), max(numbers) + 1), name=name)

@@ -1,4 +1,4 @@
-"""Memory with a write and a read port: the one place where a unit may hold an SRAM."""
+"""Memory with a write and a read port: the only place where a unit may have an SRAM."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ RAM_MODULE = "cdu_ram_1r1w"
 
 
 class Delivery:
-    """The platform that Verilog is written for: memories are instances of :data:`RAM_MODULE`.
+    """Platform of delivered Verilog: memories are instances of :data:`RAM_MODULE`.
 
-    ``sizes`` has width and depth of every memory that was elaborated.
+    ``sizes`` has width and depth of every elaborated memory.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Delivery:
 
 
 class Ram(wiring.Component):
-    """``depth`` words of ``width`` bits; both ports are synchronous, as those of a compiled SRAM.
+    """Memory of ``depth`` words of ``width`` bits; both ports are synchronous, like those of a compiled SRAM.
 
     Parameters
     ----------
@@ -34,11 +34,11 @@ class Ram(wiring.Component):
     Ports
     -----
     write_enable, write_address, write_data
-        The word is there from the next cycle on.
+        The written word can be read from the next cycle on.
     read_enable, read_address, read_data
-        The word stands at ``read_data`` from the next cycle until the next read.
+        The word is at ``read_data`` from the next cycle until the next read.
 
-    A word must not be read in the cycle in which it is written, nor before the first time that it is. Nothing is reset.
+    A word must not be read in the cycle in which it is written, nor before it was ever written. Nothing is reset.
     """
 
     write_enable: Signal

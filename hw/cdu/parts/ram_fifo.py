@@ -1,4 +1,4 @@
-"""A queue between two streams whose words stand in a memory."""
+"""Queue between two streams whose words are in a memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cdu.parts.ram import Ram
 
 
 class RamFifo(wiring.Component):
-    """Keeps up to ``depth`` payloads in order, and one that is offered, in a :class:`~cdu.parts.ram.Ram`.
+    """Queue of up to ``depth`` payloads, and one that is offered, in a :class:`~cdu.parts.ram.Ram`.
 
-    For long queues of wide payloads, instead of the registers of a :class:`~cdu.parts.stream_fifo.StreamFifo`.
+    It suits long queues of wide payloads, instead of the registers of a :class:`~cdu.parts.stream_fifo.StreamFifo`.
 
     Parameters
     ----------

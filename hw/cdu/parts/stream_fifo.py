@@ -1,4 +1,4 @@
-"""A queue between two streams."""
+"""Queue between two streams."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 
 class StreamFifo(wiring.Component):
-    """Keeps up to ``depth`` payloads in order.
+    """Queue of up to ``depth`` payloads.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One stream for several takers."""
+"""Fork of one stream to several takers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 
 class StreamFork(wiring.Component):
-    """Hands every payload of ``i`` to every stream of ``o``, each of which takes it when it likes.
+    """Give every payload of ``i`` to every stream of ``o``; the streams take it independently.
 
     Parameters
     ----------

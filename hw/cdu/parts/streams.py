@@ -1,4 +1,4 @@
-"""Payloads of the streams between blocks, and the pipeline that most blocks are.
+"""Payloads of the streams between blocks, and the pipeline of most blocks.
 
 Streams obey Amaranth's four rules (valid and payload hold until the transfer, valid never waits for ready).
 """
@@ -13,7 +13,7 @@ from cdu_spec.registers import COUNT_BITS
 
 
 def lanes(width: int) -> data.ArrayLayout:
-    """One row of 8 signed integers of ``width`` bits, a beat."""
+    """Return the layout of one row of 8 signed integers of ``width`` bits, a beat."""
     return data.ArrayLayout(signed(width), LANES)
 
 
@@ -25,7 +25,7 @@ Beat = lanes(VALUE_BITS)
 
 
 def float_beat(dtype: Dtype) -> data.ArrayLayout:
-    """One row of 8 floating-point values as bit patterns."""
+    """Return the layout of one row of 8 floating-point values as bit patterns."""
     return data.ArrayLayout(Shape(dtype.bits), LANES)
 
 
@@ -43,7 +43,7 @@ def pipeline(m: Module, i: stream.Interface, o: stream.Interface, stages: int) -
 
 
 def registered(m: Module, enable: Value, value: Value, name: str) -> Value:
-    """``value`` one cycle later, in a register that moves when ``enable`` is high and is not reset."""
+    """Return ``value`` one cycle later, in a register that moves when ``enable`` is high and is not reset."""
     register = Signal.like(value, name=name, reset_less=True)
     with m.If(enable):
         m.d.sync += register.eq(value)

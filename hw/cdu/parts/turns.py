@@ -1,4 +1,4 @@
-"""Round robin: whose turn it is."""
+"""Round robin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 
 
 def round_robin(m: Module, count: int, step: Value, name: str) -> Value:
-    """A register that counts 0 to ``count - 1`` and begins again, a step in every cycle in which ``step`` is high."""
+    """Return a register that counts 0 to ``count - 1`` and begins again, a step in every cycle in which ``step`` is high."""
     if count == 1:
         return Const(0, 1)
     turn = Signal(range(count), name=name)

@@ -6,17 +6,17 @@ from amaranth.hdl import Cat, Const, Mux, Value
 
 
 def wide_sum(augend: Value, addend: Value, width: int) -> Value:
-    """``augend + addend`` modulo ``2**width``: the upper half is computed for both carries at once (carry select)."""
+    """Return ``augend + addend`` modulo ``2**width``: the upper half is computed for both carries at once (carry select)."""
     return _selected(augend, addend, width, False)
 
 
 def wide_difference(minuend: Value, subtrahend: Value, width: int) -> Value:
-    """``minuend - subtrahend`` modulo ``2**width``, likewise."""
+    """Return ``minuend - subtrahend`` modulo ``2**width``, with carry select."""
     return _selected(minuend, subtrahend, width, True)
 
 
 def below(count: Value, limit: Value) -> Value:
-    """``count < limit`` for a narrow limit: no carry runs through a wide count."""
+    """Return ``count < limit`` for a narrow limit: no carry runs through a wide count."""
     bits = len(limit)
     return ~count[bits:].any() & (count[:bits] < limit)
 

@@ -1,4 +1,4 @@
-"""Words of bytes to wider or narrower words."""
+"""Converter of words of bytes to wider or narrower words."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from amaranth.lib.wiring import In, Out
 class Bytes(data.StructLayout):
     """Up to ``size`` bytes, first byte in the lowest bits, zeros behind ``count`` of them; ``last`` ends a job.
 
-    The last word of a job may have no bytes, alone or behind other words. Every receiver takes such an end, and may pass it on,
-    but for the one that says that it does not.
+    The last word of a job may have no bytes, alone or behind other words. Every receiver takes such an end, and may pass it
+    on, unless its documentation excludes that.
     """
 
     def __init__(self, size: int) -> None:
@@ -21,20 +21,20 @@ class Bytes(data.StructLayout):
 
 
 def ones(count: Value, size: int) -> list[Value]:
-    """``size`` bits, of which the lowest ``count`` are ones; one by one, or each would be made from all of them."""
+    """Return ``size`` bits, of which the lowest ``count`` are ones; separately, or each would be made from all of them."""
     return [count > place for place in range(size)]
 
 
 def expand(mask: Iterable[Value]) -> Value:
-    """Every bit of a mask eight times: a byte enable as a bit mask."""
+    """Return every bit of a mask eight times: a byte enable as a bit mask."""
     return Cat(*(bit.replicate(8) for bit in mask))
 
 
 class WidthConverter(wiring.Component):
-    """Words of ``i_bytes`` to words of ``o_bytes``, one of which is a multiple of the other.
+    """Convert words of ``i_bytes`` to words of ``o_bytes``, one of which is a multiple of the other.
 
-    Words of a job are full but for the last one; a partial word before it counts as full, zeros being the missing bytes. A
-    job of no bytes gives one word of no bytes.
+    Words of a job are full except for the last one; a partial word before it is taken for a full one whose missing bytes are
+    zeros. A job of no bytes gives one word of no bytes.
 
     Ports: ``i``, ``o`` streams of :class:`Bytes`. No latency; one transfer per cycle on the narrower side.
     """

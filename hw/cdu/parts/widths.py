@@ -1,4 +1,4 @@
-"""Integer expressions that carry their range, so that every width in the data path is derived and none is guessed."""
+"""Integer expressions with their range, from which every width in the data path is derived."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Ranged:
 
     @classmethod
     def of(cls, value: Value) -> Ranged:
-        """The full range of a value's shape."""
+        """Return an expression with the full range of a value's shape."""
         shape = value.shape()
         if shape.signed:
             return cls(value, -(1 << (shape.width - 1)), (1 << (shape.width - 1)) - 1)
@@ -25,7 +25,7 @@ class Ranged:
 
     @property
     def shape(self) -> Shape:
-        """The narrowest shape that holds the range."""
+        """Return the narrowest shape that holds the range."""
         return Shape.cast(range(self.low, self.high + 1)) if self.low < 0 else Shape.cast(range(self.high + 1))
 
     def __add__(self, other: Ranged | int) -> Ranged:
@@ -46,11 +46,11 @@ class Ranged:
         return Ranged(self.value >> shift, self.low >> shift, self.high >> shift)
 
     def round_half_up(self, shift: int) -> Ranged:
-        """``floor(self / 2**shift + 1/2)``."""
+        """Return ``floor(self / 2**shift + 1/2)``."""
         return (self + (1 << shift >> 1)) >> shift if shift else self
 
     def saturated(self, bits: int) -> Value:
-        """The value as ``signed(bits)``, limited at both ends."""
+        """Return the value as ``signed(bits)``, limited at both ends."""
         least, most = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
         narrow = self.value[:bits].as_signed()
         if self.low >= least and self.high <= most:
@@ -60,17 +60,17 @@ class Ranged:
         return Mux(fits, narrow, Mux(self.value[-1], least, most))[:bits].as_signed()
 
     def within(self, low: int, high: int) -> Ranged:
-        """The same expression with a range known to be tighter (correlated operands)."""
+        """Return the same expression with a range known to be tighter (correlated operands)."""
         return Ranged(self.value, max(low, self.low), min(high, self.high))
 
     def wire(self, m: Module, name: str) -> Ranged:
-        """The expression as a combinational signal of exactly its width."""
+        """Return the expression as a combinational signal of exactly its width."""
         signal = Signal(self.shape, name=name)
         m.d.comb += signal.eq(self.value)
         return Ranged(signal, self.low, self.high)
 
     def register(self, m: Module, enable: Value, name: str) -> Ranged:
-        """The expression one cycle later, in a register that moves when ``enable`` is high and is not reset."""
+        """Return the expression one cycle later, in a register that moves when ``enable`` is high and is not reset."""
         signal = Signal(self.shape, name=name, reset_less=True)
         with m.If(enable):
             m.d.sync += signal.eq(self.value)

@@ -1,4 +1,4 @@
-"""The affine quantiser: 16-bit integers to codes of 1, 2, 4 or 8 bits (:mod:`cdu_spec.affine`)."""
+"""Affine quantiser of 16-bit integers to codes of 1, 2, 4 or 8 bits (:mod:`cdu_spec.affine`)."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from cdu.parts.streams import pipeline, registered
 from cdu.quantizers.random_bits import STATE_BITS, after_rounds, numbers
 from cdu.words import BlockRow, BlockTag, gives_statistics, is_one_of, lane_row
 
-#: Bits of a reciprocal, and of its shift to the right that goes with the exponent 0 of a normalised mantissa.
+#: Bits of a reciprocal, and of its right shift for the exponent 0 of a normalised mantissa.
 _RECIPROCAL_BITS = reciprocal(1 << (MANTISSA_BITS - 1)).bit_length()
 _UNIT_SHIFT = RECIPROCAL_SHIFT - FRACTION_BITS
-#: Bits of a quotient that matter; what is above them makes the code the greatest one.
+#: Bits of a quotient that matter; any set bit above them saturates the code.
 _QUOTIENT_BITS = FRACTION_BITS + VALUE_BITS
-#: Rounds of the random numbers per stage of the pipeline.
+#: Rounds of the random number generator in each of three pipeline stages.
 _ROUNDS = tuple(range(len(ROUND_CONSTANTS) * part // 3, len(ROUND_CONSTANTS) * (part + 1) // 3) for part in range(3))
 
 
 class AffineQuantizer(wiring.Component):
-    """``min(B, ((t * inv >> shift) + rho) >> 16)`` with ``t = clamp(x - Z, 0, 65535)``, on a row of 8 values per cycle.
+    """Compute ``min(B, ((t * inv >> shift) + rho) >> 16)`` with ``t = clamp(x - Z, 0, 65535)`` for 8 values per cycle.
 
-    Values of the modes that are not affine pass, and statistics: of their bits the low 8.
+    Values of other modes and statistics pass; of their bits the low 8 are kept.
 
     Parameters
     ----------
     config
-        ``modes``, one of which is affine. Multipliers are there only for modes whose steps are found, random numbers only for
-        modes that round at random.
+        ``modes``, one of which is affine. Multipliers are built only for modes with ranges, random numbers only for modes that
+        round at random.
 
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.BlockRow` of 16-bit values, ranges and what random numbers depend on as
-        :func:`~cdu.words.lane_row` says. Blocks of modes with ranges have 8 rows.
+        Stream of :class:`~cdu.words.BlockRow` of 16-bit values with ranges and the seeds of random numbers, the layout of
+        :func:`~cdu.words.lane_row`. Blocks of modes with ranges have 8 rows.
     o
-        Stream of :class:`~cdu.words.BlockRow`: unsigned codes with zeros above; in mode autoquantz less half their number, in
-        two's complement, with zeros above. ``range`` holds with the first row of a block that ``heads``.
+        Stream of :class:`~cdu.words.BlockRow`: unsigned codes, zero-extended; in mode autoquantz codes less half their number,
+        in two's complement of the code's width, zero-extended. ``range`` is valid in the first row of a block that ``heads``.
     busy
-        A row is here.
+        A row is in the pipeline.
 
-    Latency 4 cycles, a row per cycle.
+    Latency: 4 cycles. One row per cycle.
     """
 
     i: stream.Interface
@@ -87,7 +87,7 @@ class AffineQuantizer(wiring.Component):
         with m.If(advance & self.i.valid):
             m.d.sync += number.eq(Mux(row.ends, 0, number + 1))
 
-        # 1: distance from the begin of the range
+        # 1: distance from the lower end of the range
         affine = self._is(mode, *(built for built in self.modes if built.is_affine)) & ~gives_statistics(self.config, row.tag)
         inverse, shift = self._step(m, row, affine)
         addend = Signal(signed(BASE_BITS + 2))
@@ -99,7 +99,7 @@ class AffineQuantizer(wiring.Component):
             m.d.comb += distance.eq(value + addend)
             distances.append(stage(Mux(affine, clamped, value[:VALUE_BITS])[:BASE_BITS], f"distance{lane}_1"))
         inverse1, shift1 = stage(inverse, "inverse1"), stage(shift, "shift1")
-        # What does not end at a code of its own ends at that of 8 bits.
+        # Values of other modes are limited like codes of 8 bits.
         bits = stage(Mux(affine, quantizer.bits_log2, len(CODE_BITS) - 1), "bits1")
         signed_codes = stage(self._is(mode, Mode.AUTOQUANTZ), "signed1")
         random = stage(affine & quantizer.stochastic & ~self._is(mode, Mode.BLPA), "random1")
@@ -110,13 +110,13 @@ class AffineQuantizer(wiring.Component):
             state = Cat(counter, Const(0, STATE_BITS - SEED_BITS - len(counter)), row.seed)
         state = self._drawn(m, stage, state, 0)
 
-        # 2: times the reciprocal
+        # 2: product with the reciprocal
         products = [stage(self._product(distance, inverse1), f"product{lane}") for lane, distance in enumerate(distances)]
         shift2, bits, signed_codes = stage(shift1, "shift2"), stage(bits, "bits2"), stage(signed_codes, "signed2")
         random, nearest = stage(random, "random2"), stage(nearest, "nearest2")
         state = self._drawn(m, stage, state, 1)
 
-        # 3: its shift
+        # 3: right shift of the product
         quotients = []
         for lane, product in enumerate(products):
             shifted = Signal(len(product), name=f"shifted{lane}")
@@ -126,7 +126,7 @@ class AffineQuantizer(wiring.Component):
         random, nearest = stage(random, "random3"), stage(nearest, "nearest3")
         state = self._drawn(m, stage, state, 2)
 
-        # 4: rounded
+        # 4: rounding
         drawn = numbers(state) if self.draws else [Const(0, FRACTION_BITS)] * LANES
         half = Cat(Const(0, FRACTION_BITS - 1), nearest)
         codes = []
@@ -156,16 +156,16 @@ class AffineQuantizer(wiring.Component):
         return m
 
     def _is(self, mode: Value, *modes: Mode) -> Value:
-        """Whether ``mode`` is one of those of ``modes`` that are built in."""
+        """Return whether ``mode`` is one of those of ``modes`` that are built in."""
         return is_one_of(mode, [built for built in modes if built in self.modes])
 
     def _found(self, row: Any) -> Value:
-        """Whether the step of a row's block was found."""
+        """Return whether the step of a row's block comes from a range that was found."""
         by_block: Value = self._is(row.tag.mode, Mode.DIVISION) & row.tag.quantizer.block_range
         return by_block | self._is(row.tag.mode, Mode.ACTNN)
 
     def _addend(self, m: Module, row: Any) -> Value:
-        """``-Z``: half a range above the mean, above zero, or the least value."""
+        """Return ``-Z``, where Z is half a range below the mean, below zero, or the least value."""
         quantizer = row.tag.quantizer
         by_mean = self._is(row.tag.mode, Mode.DIVISION) & ~quantizer.block_range
         width = Signal(range(2 << max(CODE_BITS)))  # of the range in steps, its half counts
@@ -182,7 +182,7 @@ class AffineQuantizer(wiring.Component):
         return Mux(self._found(row), 0, half) - low
 
     def _step(self, m: Module, row: Any, affine: Value) -> tuple[Value, Value]:
-        """Reciprocal of the step, and the shift to the right that goes with it."""
+        """Return the reciprocal of the step, and its right shift."""
         step_log2 = row.tag.quantizer.step_log2 & affine.replicate(len(row.tag.quantizer.step_log2))
         one = 1 << (_RECIPROCAL_BITS - 1)
         if not self.ranged:
@@ -204,12 +204,12 @@ class AffineQuantizer(wiring.Component):
         return Mux(found, inverse, one)[:_RECIPROCAL_BITS], Mux(found, shift, step_log2)
 
     def _product(self, distance: Value, inverse: Value) -> Value:
-        """32 bits: a reciprocal with its highest bit is a power of two."""
+        """Return a product of 32 bits; a reciprocal whose highest bit is set is a power of two."""
         unit = Cat(Const(0, _RECIPROCAL_BITS - 1), distance)
         if not self.ranged:
             return unit
         return Mux(inverse[-1], unit, distance * inverse[:-1])
 
     def _drawn(self, m: Module, stage: Any, state: Value, part: int) -> Value:
-        """The state of the random numbers a stage later."""
+        """Return the state of the random number generator one stage later."""
         return stage(after_rounds(m, state, _ROUNDS[part], "round"), f"state{part + 1}") if self.draws else state

@@ -1,4 +1,4 @@
-"""Handshake of a store of one block whose old content leaves while the new one enters."""
+"""Handshake of a store of one block, whose old content leaves while the new one enters."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def exchange_blocks(m: Module, i: stream.Interface, o: stream.Interface) -> tupl
     """Connect the handshakes of ``i`` and ``o`` to a store that shifts 8 rows in and 8 rows out.
 
     A row enters and a row of the block before it leaves in the same cycle, so that a block passes every 8 cycles without a
-    bubble. When a complete block stands in the store and no row of the next one is offered, the block leaves by itself;
-    input then waits for at most 8 transfers of the output.
+    bubble. When a complete block is in the store and no row of the next one is offered, the block leaves alone; input then
+    waits for at most 8 transfers of the output.
 
     Returns
     -------
@@ -26,7 +26,7 @@ def exchange_blocks(m: Module, i: stream.Interface, o: stream.Interface) -> tupl
     shift = Signal()
     turn = Signal()
     step = Signal(range(BLOCK_SIDE))
-    full = Signal()  # a block stands in the store when step is 0, and is leaving otherwise
+    full = Signal()  # a block is in the store when step is 0, and is leaving otherwise
     alone = Signal()  # that block leaves without a successor
     leaves_alone = Mux(step == 0, full & ~i.valid, alone)
     m.d.comb += [

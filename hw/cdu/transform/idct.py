@@ -15,9 +15,9 @@ from cdu.transform.transposer import Transposer
 
 
 class IdctPass(wiring.Component):
-    """One 8-point inverse DCT per cycle: ``o = round_half_up(basis(const_bits).T @ i / 2**shift)``.
+    """Compute an 8-point inverse DCT per cycle: ``o = round_half_up(basis(const_bits).T @ i / 2**shift)``.
 
-    The forward graph turned round: products first, then the sums of the even and of the odd half, then the butterflies.
+    The forward graph is reversed: products first, then the sums of the even and of the odd half, then the butterflies.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class IdctPass(wiring.Component):
         c = {k: constant(k, self.const_bits) for k in (1, 2, 3, 5, 6, 7)}
         y = [Ranged.of(self.i.payload[k]) for k in range(8)]
 
-        # 1: products, of which registers hold few multiples. The multiplexers of a transposer in front take as long as two
-        # additions. Behind the registers: the other multiples, added in pairs, where there is a stage for that of its own.
+        # 1: products, few multiples of which are registered. The multiplexers of a transposer in front take as long as two
+        # additions. Behind the registers: the other multiples, added in pairs, in a stage of their own if there is one.
         cut = Cut(advance, before=2, behind=1 if self.stages else 2)
         y2, y6 = (products(m, y[k], (c[2], c[6]), f"y{k}", cut) for k in (2, 6))
         y1, y3, y5, y7 = (products(m, y[k], (c[1], c[3], c[5], c[7]), f"y{k}", cut) for k in (1, 3, 5, 7))
@@ -90,7 +90,7 @@ class IdctPass(wiring.Component):
 
 
 def pass_output_bits(input_bits: int, const_bits: int, shift: int) -> int:
-    """Width that holds every result of a pass over inputs of the full range of ``input_bits``."""
+    """Return a width that holds every result of a pass over inputs of the full range of ``input_bits``."""
     matrix = basis(const_bits)
     gain = max(sum(abs(matrix[k][n]) for k in range(8)) for n in range(8))
     greatest = ((gain << (input_bits - 1)) + ((1 << shift) >> 1)) >> shift
@@ -98,7 +98,7 @@ def pass_output_bits(input_bits: int, const_bits: int, shift: int) -> int:
 
 
 class Idct(wiring.Component):
-    """8x8 inverse DCT, one column of coefficients in and one row of samples out per cycle, a block every 8 cycles.
+    """Compute an 8x8 inverse DCT, a column of coefficients in and a row of samples out per cycle, a block every 8 cycles.
 
     Parameters
     ----------

@@ -27,12 +27,12 @@ from cdu.unit.idle import IdleMonitor
 from cdu.values.scale_join import ScaleJoin
 from cdu.words import SCALE_BITS, Scale, beats_of_bytes, bytes_of_beats, part_of_beat, value_bytes
 
-#: Between two words that a source of a fifteenth of the unit's clock gives to a full FIFO: four of its cycles, and three more.
+#: Time between two words that a source with a fifteenth of the unit's clock gives to a full FIFO: 4 of its cycles, and 3 more.
 _QUIET = 64
 
 
 class CduArray(wiring.Component):
-    """The whole unit: what stands beside a DMA engine.
+    """Whole unit, apart from a DMA engine.
 
     Parameters
     ----------
@@ -53,10 +53,10 @@ class CduArray(wiring.Component):
     s_axil_*
         AXI4-Lite port of the registers (``docs/reference/registers.md``).
     irq
-        Interrupt, high as long as an enabled condition stands.
+        Interrupt, high while an enabled condition holds.
     idle
-        The clock may stop: nothing is under way, and no port is offered anything (:class:`~cdu.unit.idle.IdleMonitor`). From
-        the valid of every port that receives to it there is no register.
+        The clock may stop: nothing is in progress, and no port is offered anything (:class:`~cdu.unit.idle.IdleMonitor`).
+        Depends combinationally on the valid of every receiving port.
 
     Rate: 8 * N values per cycle in each direction, as far as the widths of the ports allow.
     """
@@ -183,11 +183,11 @@ class CduArray(wiring.Component):
         return m
 
     def _quiet(self, port: str) -> int:
-        """Cycles without a word after which nothing is on its way to a port: there is nothing where it has the unit's clock."""
+        """Return the cycles without a word after which none is on its way to a port: 0 for a port with the unit's clock."""
         return _QUIET if CLOCK_OF[port] in self.config.own_clocks else 0
 
     def _idle(self, m: Module, control: Control) -> None:
-        """Answers and outputs that wait need the clock to go; what is offered needs it to come."""
+        """Drive ``idle``: waiting answers and outputs keep the clock running; offered inputs start it."""
         offers, answers = ("awvalid", "wvalid", "arvalid"), ("bvalid", "rvalid")
         asked = [getattr(self, f"{REGISTER_PORT}_{valid}") for valid in offers]
         works = [control.works, *(getattr(self, f"{REGISTER_PORT}_{valid}") for valid in answers)]
@@ -198,7 +198,7 @@ class CduArray(wiring.Component):
         m.d.comb += [idle.asked.eq(Cat(asked).any()), idle.works.eq(Cat(works).any()), self.idle.eq(idle.idle)]
 
     def _values_of_bytes(self, m: Module, packed: Any, word: Any) -> None:
-        """A word of bytes as a word of beats; a beat of which a part came counts."""
+        """Convert a word of bytes to a word of beats; an incomplete beat counts."""
         m.d.comb += [
             word["values"].eq(packed["data"]),
             word["count"].eq(beats_of_bytes(self.config, packed["count"])),
@@ -206,7 +206,7 @@ class CduArray(wiring.Component):
         ]
 
     def _bytes_of_values(self, m: Module, word: Any, packed: Any) -> None:
-        """The inverse of :meth:`_values_of_bytes`."""
+        """Convert a word of beats to a word of bytes, the inverse of :meth:`_values_of_bytes`."""
         m.d.comb += [
             packed["data"].eq(word["values"]),
             packed["count"].eq(bytes_of_beats(self.config, word["count"])),
@@ -215,7 +215,7 @@ class CduArray(wiring.Component):
 
 
 def _scales_of_bytes(m: Module, words: stream.Interface, scales: stream.Interface) -> Value:
-    """Words of the scale port as scales; whether in this cycle one passes of which only a part came."""
+    """Convert words of the scale port to scales; return whether an incomplete one passes in this cycle."""
     word = words.payload
     m.d.comb += [
         scales.valid.eq(words.valid),

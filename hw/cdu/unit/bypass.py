@@ -1,4 +1,4 @@
-"""Bypass: values to payload and back without a change, between ports of different width."""
+"""Bypass of values as payload and back, unchanged, between ports of different width."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cdu.words import Job, PackedWord, ValueWord, beats_of_bytes, bytes_of_beats
 
 
 class BypassPacker(wiring.Component):
-    """Words of P beats to words of M bytes.
+    """Convert words of P beats to words of M bytes.
 
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.ValueWord`, full but for the last one of a job.
+        Stream of :class:`~cdu.words.ValueWord`, full except for the last one of a job.
     o
-        Stream of :class:`~cdu.words.PackedWord`, full but for the last one of a job.
+        Stream of :class:`~cdu.words.PackedWord`, full except for the last one of a job.
 
     No latency; one transfer per cycle on the narrower side.
     """
@@ -49,7 +49,7 @@ class BypassPacker(wiring.Component):
 
 
 class BypassUnpacker(wiring.Component):
-    """Words of M bytes to words of P beats, as many as each job has.
+    """Convert words of M bytes to words of P beats, as many as each job has.
 
     Ports
     -----
@@ -60,9 +60,9 @@ class BypassUnpacker(wiring.Component):
     o
         Stream of :class:`~cdu.words.ValueWord`.
     early_last
-        High for a cycle when a payload is too short: zeros take the place of what is missing.
+        High for a cycle if a payload is too short: zeros replace the missing bytes.
     late_last
-        High for a cycle when a payload is too long; the rest is thrown away.
+        High for a cycle if a payload is too long; the rest is dropped.
 
     Latency 1 cycle from a job, none from a word; one transfer per cycle on the narrower side.
     """
@@ -110,7 +110,7 @@ class BypassUnpacker(wiring.Component):
         with m.Elif(plan.ready):
             m.d.sync += left.eq(left - beats)
 
-        # What came, fitted to them; a beat of which a part came counts as one
+        # Received words, fitted to port words; an incomplete beat counts as one
         m.d.comb += [
             intake.i.valid.eq(converter.o.valid),
             converter.o.ready.eq(intake.i.ready),

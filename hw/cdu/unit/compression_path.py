@@ -1,4 +1,4 @@
-"""Values to payload, all but the alignment buffer and the transforms: these may be shared with the other direction."""
+"""Path from values to payload without the alignment buffer and the transforms, which the other direction may share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CompressorPorts(DirectionPorts):
 
 
 class CompressionPath(DirectionPath):
-    """What stands before and behind the alignment buffer and the N transforms when compressing.
+    """Compression path around the alignment buffer and the N transforms.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class CompressionPath(DirectionPath):
     Ports
     -----
     job, scales, i, o, shifts, events, idle
-        As in :class:`cdu.unit.compressor.Compressor`.
+        Ports of :class:`cdu.unit.compressor.Compressor`.
     to_alignment, from_alignment
         Streams to and from the alignment buffer (only with modes in tiles), of ``config.value_bits``.
     to_transform, from_transform
@@ -92,7 +92,7 @@ class CompressionPath(DirectionPath):
         else:
             connect(m, front.to_alignment, packer.i)
 
-        # Seeds wait for the last block of their jobs, all others of a job go to the front end.
+        # The front end takes every job; its seed waits in a queue until the packer has had the job's last block.
         bypassed = jobs.o.payload.mode == Mode.BYPASS if self.config.has_bypass else Const(0, 1)
         takers: list[tuple[stream.Interface, Value]] = [(front.job, Const(1, 1))]
         if self.config.has_mx:
@@ -116,7 +116,7 @@ class CompressionPath(DirectionPath):
             connect(m, packer.o, flipped(self.o))
             return m
 
-        # Both ways to the output take turns in the order of the jobs.
+        # The paths to the output take turns in the order of the jobs.
         m.submodules.bypass = bypass = BypassPacker(self.config)
         m.submodules.order = order = StreamFifo(1, jobs.depth)
         connect(m, front.raw, bypass.i)

@@ -32,11 +32,11 @@ class Compressor(OneDirection):
     o
         Stream of :class:`~cdu.words.PackedWord`: the payload.
     shifts
-        Two shift tables; a table must not change while a job under way uses it.
+        Two shift tables; a table must not change while a job in progress uses it.
     events
         :class:`~cdu.words.JobEvents`.
     idle
-        No job is under way.
+        No job is in progress.
 
     Rate: 8 * N values per cycle, as far as the ports are wide enough.
     """

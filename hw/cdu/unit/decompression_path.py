@@ -1,4 +1,4 @@
-"""Payload to values, all but the alignment buffer and the transforms: these may be shared with the other direction."""
+"""Path from payload to values without the alignment buffer and the transforms, which the other direction may share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cdu.unit.mx_blocks import MxUnpacker
 from cdu.values.value_back import ValueBack
 from cdu.words import Job, PackedWord, TileWord, ValueWord, join_jobs
 
-#: Jobs whose payload may be coming, and jobs whose blocks may be under way to the back end, at the same time.
+#: Number of jobs whose payload may be arriving, and of jobs whose blocks may be on their way to the back end.
 _JOBS_UNDER_WAY = 4
 
 
@@ -36,7 +36,7 @@ class DecompressorPorts(DirectionPorts):
 
 
 class DecompressionPath(DirectionPath):
-    """What stands before and behind the N inverse transforms and the alignment buffer when decompressing.
+    """Decompression path around the N inverse transforms and the alignment buffer.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class DecompressionPath(DirectionPath):
     Ports
     -----
     job, scales, i, o, shifts, events, idle
-        As in :class:`cdu.unit.decompressor.Decompressor`.
+        Ports of :class:`cdu.unit.decompressor.Decompressor`.
     to_transform, from_transform
         N streams each, to and from the inverse DCTs: columns of 8 coefficients, rows of 8 samples (only with mode jpeg-act).
     to_alignment, from_alignment
@@ -97,7 +97,7 @@ class DecompressionPath(DirectionPath):
             for lane in range(config.cdus):
                 connect(m, unpacker.to_transform[lane], flipped(self.to_transform[lane]))
                 connect(m, flipped(self.from_transform[lane]), unpacker.from_transform[lane])
-        # Jobs that go past the back end, and what comes of them
+        # Jobs that bypass the back end, and their results
         mode = jobs.o.payload.mode
         others: list[tuple[Value, stream.Interface]] = []
         if config.has_mx:
@@ -119,7 +119,7 @@ class DecompressionPath(DirectionPath):
         else:
             hand_out(m, jobs.o, [(payload_jobs.i, Const(1)), (back_jobs.i, Const(1))])
 
-        # Ways from the input, and to the output, take turns in the order of the jobs.
+        # The paths from the input, and those to the output, take turns in the order of the jobs.
         if config.has_bypass:
             next_job = payload_jobs.o
             bypasses = next_job.payload.mode == Mode.BYPASS

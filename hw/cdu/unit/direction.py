@@ -1,4 +1,4 @@
-"""What both directions of a unit have: ports, and what stands beside the alignment buffer and the transforms."""
+"""Parts common to both directions of a unit: ports, and the path around the alignment buffer and the transforms."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ class DirectionPorts(wiring.Signature):
 
 
 class DirectionPath(wiring.Component):
-    """A direction without its alignment buffer and its N transforms, which the other direction may share.
+    """Base of a direction's path, without its alignment buffer and N transforms, which the other direction may share.
 
     Parameters
     ----------
     config
         ``cdus``, ``modes``.
     ports
-        Of the direction.
+        Ports of the direction.
     alignment, transform
         Words to and from the alignment buffer, and to and from each transform.
 
     Ports
     -----
     job, scales, i, o, shifts, events, idle, found
-        Those of ``ports``.
+        Signals of ``ports``.
     to_alignment, from_alignment
         Streams to and from the alignment buffer (only with modes in tiles).
     to_transform, from_transform
@@ -102,7 +102,7 @@ class OneDirection(wiring.Component):
     Ports: :class:`DirectionPorts`.
     """
 
-    #: Which way the alignment buffer puts values in order.
+    #: Order into which the alignment buffer brings values.
     order: ClassVar[Order]
     #: Name of a transform as a submodule.
     transform_name: ClassVar[str]
@@ -122,11 +122,11 @@ class OneDirection(wiring.Component):
 
     @abstractmethod
     def path(self) -> DirectionPath:
-        """What stands beside them."""
+        """Make the path around the alignment buffer and the transforms."""
 
     @abstractmethod
     def transform(self) -> Any:
-        """One transform."""
+        """Make one transform."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -145,13 +145,13 @@ class OneDirection(wiring.Component):
 
 
 def ends_job(words: stream.Interface) -> Value:
-    """Whether in this cycle the last word of a job passes, of a stream of blocks or tiles."""
+    """Return whether the last word of a job transfers in this cycle at a stream of blocks or tiles."""
     word = words.payload
     last: Value = words.valid & words.ready & word["ends"] & word["tag"]["last"]
     return last
 
 
 def ends_packet(words: stream.Interface) -> Value:
-    """The same of a stream of packets."""
+    """Return whether the last word of a packet transfers in this cycle at a stream of packets."""
     ends: Value = words.valid & words.ready & words.payload["last"]
     return ends

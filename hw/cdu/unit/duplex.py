@@ -1,4 +1,4 @@
-"""Both directions of N CDUs: side by side, or one at a time with shared transforms and alignment buffer."""
+"""Both directions of N CDUs: side by side, or in turns with shared transforms and alignment buffer."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from cdu.unit.decompression_path import DecompressionPath, DecompressorPorts
 from cdu.unit.decompressor import Decompressor
 from cdu.unit.direction import DirectionPorts
 
-#: What a direction has here beside its own ports.
+#: Signals of a direction beside its own ports.
 _OF_HALF = {"abort": In, "held": Out}
 
 
 class _HalfPorts(wiring.Signature):
-    """Ports of a direction, ``abort``: forget all its jobs, and ``held``: it is not its turn."""
+    """Ports of a direction, with ``abort`` (forget all its jobs) and ``held`` (the other direction has its turn)."""
 
     def __init__(self, ports: DirectionPorts) -> None:
         super().__init__({**ports.members, **{name: flow(1) for name, flow in _OF_HALF.items()}})
@@ -37,7 +37,7 @@ class _Duplex(wiring.Component):
     -----
     compress, decompress
         The ports of :class:`~cdu.unit.compressor.Compressor` and :class:`~cdu.unit.decompressor.Decompressor`, each with
-        ``abort`` (forget all jobs of this direction) and ``held`` (it is not the turn of this direction).
+        ``abort`` (forget all jobs of this direction) and ``held`` (the other direction has its turn).
     """
 
     compress: Any
@@ -66,8 +66,8 @@ class FullDuplex(_Duplex):
 class HalfDuplex(_Duplex):
     """A compressor and a decompressor that take turns on one set of transforms and one alignment buffer (JPEG-ACT).
 
-    Jobs of one direction follow each other as in full duplex. When a job of the other direction is waiting, no more jobs of
-    this direction are begun; once those under way have ended, the directions change.
+    Jobs of one direction follow each other as in full duplex. When a job of the other direction waits, no more jobs of this
+    direction are begun; once those in progress have ended, the directions change.
     """
 
     def elaborate(self, platform: object) -> Module:
@@ -76,7 +76,7 @@ class HalfDuplex(_Duplex):
         m.submodules.compression = ResetInserter(self.compress.abort)(compression)
         m.submodules.decompression = ResetInserter(self.decompress.abort)(decompression)
 
-        # Whose turn it is: a direction gives way when the other one waits, but not before it has begun a job of its own.
+        # The current direction yields when the other one waits, but not before it has begun a job of its own.
         decompressing = Signal()
         fresh = Signal(init=1)
         m.d.comb += [self.compress.held.eq(decompressing), self.decompress.held.eq(~decompressing)]
@@ -110,7 +110,7 @@ class HalfDuplex(_Duplex):
                 m.submodules[f"dct{lane}"] = restart(dct)
                 m.d.comb += dct.inverse.eq(decompressing)
                 share(m, decompressing, (compression.to_transform[lane], decompression.to_transform[lane]), dct.i)
-                # Ends the path of ready, which would lead from one direction's coder through the transform to the other's.
+                # Breaks the path of ready, which would lead from one direction's coder through the transform to the other's.
                 queue = register_slice(dct.o.payload.shape())
                 m.submodules[f"transformed{lane}"] = restart(queue)
                 connect(m, dct.o, queue.i)
@@ -119,7 +119,7 @@ class HalfDuplex(_Duplex):
 
 
 def both_directions(config: CduConfig) -> FullDuplex | HalfDuplex:
-    """What ``config.duplex`` asks for."""
+    """Return both directions as ``config.duplex`` asks for."""
     return HalfDuplex(config) if config.duplex == "half" else FullDuplex(config)
 
 
@@ -134,7 +134,7 @@ def share(m: Module, second: Signal, sources: tuple[stream.Interface, stream.Int
 def spread(m: Module, second: Signal, source: stream.Interface, sinks: tuple[stream.Interface, stream.Interface]) -> None:
     """Connect ``source`` to one of two streams: the second when ``second`` is high.
 
-    The payload goes to both, so that it does not wait for ``second``.
+    The payload goes to both sinks, so that it does not depend on ``second``.
     """
     m.d.comb += source.ready.eq(Mux(second, sinks[1].ready, sinks[0].ready))
     for sink, chosen in ((sinks[0], ~second), (sinks[1], second)):

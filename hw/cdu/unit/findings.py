@@ -1,4 +1,4 @@
-"""Tells the ledger of a direction what is found at each place, and when jobs leave it."""
+"""Wiring of the errors found at each place, and of the ends of jobs there, to the ledger of a direction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cdu.values.scale_join import ScaleJoin
 
 
 class Port(NamedTuple):
-    """A port that receives: its end, and whether a word leaves that in this cycle of which only a part came."""
+    """A receiving port: its receiver, and whether a word that leaves it in this cycle is incomplete."""
 
     receiver: AxiReceiver
     partial: Value
@@ -50,9 +50,9 @@ def tell_findings(m: Module, direction: Channel, channel: Any, half: Any, data: 
 
 
 def _bad(m: Module, channel: Any, name: str, port: Port) -> Value:
-    """Whether TKEEP of the packet that leaves was bad, where it came or where its words are looked at.
+    """Return whether TKEEP of the packet that leaves was bad, at the port or where its words are checked.
 
-    The former is told with the last word of the packet: at the port it may stand before its job is started.
+    An error at the port is reported with the last word of the packet, which may have arrived before its job was started.
     """
     end, words = port.receiver, port.receiver.o
     marks = PacketMarks()

@@ -1,4 +1,4 @@
-"""When a unit needs no clock."""
+"""Monitor of whether a unit needs its clock."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from amaranth.hdl import Module, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-#: Cycles in which what has ended comes to rest: counters, interrupts, what an abort empties.
+#: Cycles until counters, interrupts and the outputs of an abort have settled after the last activity.
 SETTLE = 15
 
 
 class IdleMonitor(wiring.Component):
-    """Says when the clock may stop without a difference that anybody sees.
+    """Find when the clock may stop without any visible difference.
 
     Ports
     -----
     works
-        Something is under way; comes out of registers.
+        Work is in progress; driven by registers.
     asked
-        A source offers something; comes straight from the ports.
+        A source offers data; driven by the ports combinationally.
     idle
-        Nothing has been under way and nothing been asked for for 15 cycles, nor is in this one: no register changes at the next
-        edge of the clock. Falls in the cycle in which ``asked`` or the reset rises.
+        ``works`` and ``asked`` have been low for 15 cycles and are low in this one: no register changes at the next clock
+        edge. Falls in the cycle in which ``asked`` or the reset rises.
     """
 
     works: Signal

@@ -1,4 +1,4 @@
-"""Counts the jobs under way in one direction of a unit."""
+"""Counter of the jobs in progress in one direction of a unit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdu.words import Job
 
 
 class JobCount(wiring.Component):
-    """Lets jobs pass while fewer than ``depth`` are under way.
+    """Let jobs pass while fewer than ``depth`` are in progress.
 
     Ports
     -----
@@ -19,7 +19,7 @@ class JobCount(wiring.Component):
     done
         High for a cycle when the oldest job ends.
     idle
-        No job is under way.
+        No job is in progress.
     """
 
     i: stream.Interface

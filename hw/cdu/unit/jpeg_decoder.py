@@ -1,4 +1,4 @@
-"""The samples of a grayscale scan of baseline JPEG: entropy decoder, multiplication, inverse DCT (ITU-T T.81, F.2)."""
+"""Decoder of a grayscale scan of baseline JPEG to samples: entropy decoder, multiplication, inverse DCT (ITU-T T.81, F.2)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from cdu.unit.jpeg_encoder import ROWS_IN_TRANSFORM
 
 
 class JpegDecoder(wiring.Component):
-    """The inverse of :class:`~cdu.unit.jpeg_encoder.JpegEncoder`, for any bytes.
+    """Decode the segments of :class:`~cdu.unit.jpeg_encoder.JpegEncoder`, and any other bytes.
 
-    What :class:`~cdu.coding.entropy_decoder.EntropyDecoder` says of segments that are wrong holds: their blocks up to the
+    Invalid segments are treated as by :class:`~cdu.coding.entropy_decoder.EntropyDecoder`: they give their blocks up to the
     error, then one with ``error``, whose samples are undefined.
 
     Parameters
@@ -35,7 +35,7 @@ class JpegDecoder(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.parts.width_converter.Bytes`: segments, full words but for the last one of a scan.
+        Stream of :class:`~cdu.parts.width_converter.Bytes`: segments, full words except for the last one of a scan.
     o
         Stream of :class:`~cdu.coding.jpeg_words.DecodedRow`, 8 for a block, top row first.
     divisors

@@ -1,4 +1,4 @@
-"""A grayscale scan of baseline JPEG from its samples: DCT, division, entropy coder, one behind the other (ITU-T T.81, F.1)."""
+"""Encoder of a grayscale scan of baseline JPEG: DCT, division and entropy coder (ITU-T T.81, F.1)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from cdu.parts.width_converter import Bytes
 from cdu.quantizers.div_quantizer import DivisorTable, DivQuantizer
 from cdu.transform.dct import Dct
 
-#: Rows whose marks are kept while their values are in quantiser and transform: all that fit, with every register that
-#: a short clock period asks for, and one more.
+#: Number of rows whose marks are kept while their values are in quantiser and transform: all that fit, with every register for
+#: a short clock period, and one more.
 ROWS_IN_TRANSFORM = 19
 
 
 class JpegEncoder(wiring.Component):
-    """JPEG-BASE behind SFPR, and what a JPEG file has between its headers and its end.
+    """Encode samples to the entropy-coded segments of JPEG-BASE, the part of a JPEG file between its headers and its end.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class JpegEncoder(wiring.Component):
     i
         Stream of :class:`~cdu.coding.jpeg_words.SampleRow`, top row of a block first, counted from reset: 8 are a block.
     o
-        Stream of :class:`~cdu.parts.width_converter.Bytes`: the entropy-coded segment of each scan, full words but for its last
-        one.
+        Stream of :class:`~cdu.parts.width_converter.Bytes`: the entropy-coded segment of each scan, full words except for its
+        last one.
     divisors
         The table, constant while a scan passes, in the order of :data:`~cdu.quantizers.div_quantizer.DivisorTable`.
 

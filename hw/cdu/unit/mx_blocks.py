@@ -23,7 +23,7 @@ from cdu.words import MxWord, Slice, ValueWord, beats_of_bytes, bytes_of_beats, 
 
 
 class MxPacker(wiring.Component):
-    """Words of P rows to slices of ``config.mx_rows`` coded rows.
+    """Code words of P rows to slices of ``config.mx_rows`` coded rows.
 
     A block of MX is four rows. Of wider words every half has an encoder of its own; the last word of a job may have one block.
 
@@ -41,7 +41,7 @@ class MxPacker(wiring.Component):
     nonfinite
         High for a cycle when an infinite value or NaN is taken.
 
-    Latency that of :class:`~cdu.values.mx_encoder.MxEncoder`; ``mx_rows`` rows per cycle.
+    Latency: that of :class:`~cdu.values.mx_encoder.MxEncoder`. ``mx_rows`` rows per cycle.
     """
 
     i: stream.Interface
@@ -117,7 +117,7 @@ class MxPacker(wiring.Component):
 
 
 class MxUnpacker(wiring.Component):
-    """Slices of ``config.mx_rows`` coded rows to words of P rows: the inverse of :class:`MxPacker`.
+    """Decode slices of ``config.mx_rows`` coded rows to words of P rows, the inverse of :class:`MxPacker`.
 
     Values beyond the number format become its greatest number.
 
@@ -133,7 +133,7 @@ class MxUnpacker(wiring.Component):
     o
         Stream of :class:`~cdu.words.ValueWord`.
 
-    Latency 1 cycle; ``mx_rows`` rows per cycle.
+    Latency: 1 cycle. ``mx_rows`` rows per cycle.
     """
 
     i: stream.Interface
@@ -195,7 +195,7 @@ class MxUnpacker(wiring.Component):
 
 
 def widened(m: Module, bits: Value, dtype: Dtype, name: str) -> Value:
-    """A bit pattern as that of the float32 number of the same value."""
+    """Return the float32 pattern of the same value."""
     if dtype is not Dtype.FP16:
         return Cat(Const(0, FP32_BITS - dtype.bits), bits)
     fields = unpack(m, bits, dtype, name)
@@ -204,13 +204,13 @@ def widened(m: Module, bits: Value, dtype: Dtype, name: str) -> Value:
 
 
 def limited(m: Module, bits: Value, dtype: Dtype, name: str) -> Value:
-    """A float32 pattern (normal, zero, infinity or a quiet NaN) in a format; what lies beyond becomes its greatest number."""
+    """Return a float32 pattern (normal, zero, infinity or a quiet NaN) in a format, limited to its greatest number."""
     magnitude = bits[:-1]
     nan = magnitude[FP32_FRACTION_BITS - 1 :].all()
     pattern = magnitude if dtype is Dtype.FP32 else narrowed(m, magnitude, dtype, name)
     fraction, exponent = pattern[: dtype.fraction_bits], pattern[dtype.fraction_bits :]
     beyond = exponent.all() & ~nan
     kept = fraction | beyond.replicate(dtype.fraction_bits)
-    # Where `beyond` is set these bits are; were they the ones that it is computed from, Verilator would see a loop in a word.
+    # With `beyond` these bits are set; if they were the ones that it is computed from, Verilator would see a loop in a word.
     upper = exponent[1:] if dtype is Dtype.FP32 else exponent[1:] | beyond.replicate(len(exponent) - 1)
     return Cat(kept[:-1], kept[-1] | nan, exponent[0] & ~beyond, upper, bits[-1])

@@ -1,4 +1,4 @@
-"""``ClockedUnit``: a unit whose ports have clocks of their own."""
+"""``ClockedUnit``, a unit whose ports have clocks of their own."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class ClockedUnit(wiring.Component):
     Parameters
     ----------
     config
-        Its ``own_clocks`` is not empty.
+        Configuration; its ``own_clocks`` is not empty.
     unit
-        What is built without them: :class:`~cdu.unit.array.CduArray`, or that behind a DMA engine.
+        Unit without them: :class:`~cdu.unit.array.CduArray`, alone or behind a DMA engine.
 
     Ports
     -----
-    Those of ``unit`` but ``idle``, whose stopped clock could not see that something arrives; NAME_clk and the reset of each
-    domain NAME. ``irq`` is of ``clk``: who takes it into another clock synchronises it.
+    Those of ``unit`` except ``idle``, because a stopped clock would not notice a transfer; NAME_clk and the reset of each
+    domain NAME. ``irq`` belongs to ``clk`` and must be synchronised for any other clock.
 
-    Resets are asynchronous and given together; each ends in step with its clock, when the slowest has had four cycles of it.
-    Nothing is offered before all have ended. Each transfer takes one cycle of the clock that
-    it leaves, and two to three of the other, longer; a payload is complete in the FIFO up to eight words before it is at the
-    port, so that ``job_done`` may come before its last word has been taken.
+    Resets are asynchronous and asserted together; each ends in step with its clock, when the slowest clock has had four
+    cycles. Nothing is offered before all have ended. Each transfer takes one cycle of the clock that it leaves, and two to
+    three of the other, longer; a payload is complete in the FIFO up to eight words before it is at the port, so that
+    ``job_done`` may come before its last word has been taken.
     """
 
     irq: Signal

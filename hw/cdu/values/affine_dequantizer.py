@@ -1,4 +1,4 @@
-"""The inverse of the affine quantiser: codes back to integers, exactly (docs/reference/bitstream.md, "Affine modes")."""
+"""Inverse of the affine quantiser: codes back to integers, exactly (docs/reference/bitstream.md, "Affine modes")."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cdu.words import SCALE_BITS, Quantizer, Range, is_one_of
 
 
 class CodedBeat(data.StructLayout):
-    """8 codes and what they are decoded with.
+    """8 codes and the parameters of their decoding.
 
     ``values``: codes (unsigned, in affine modes) or int8; ``mode``, ``quantizer``; ``range`` of the block (only with modes that
     have ranges); ``offset`` of the channel (only with mode blpa); ``scale``, which passes through.
@@ -38,24 +38,24 @@ class CodedBeat(data.StructLayout):
 
 
 class AffineDequantizer(wiring.Component):
-    """``y = Z + code * D`` of 8 values per cycle; values of modes that are not affine pass through.
+    """Compute ``y = Z + code * D`` of 8 values per cycle; values of modes that are not affine pass through.
 
     In mode blpa the channel's offset is added, and half a step (rounded down) for the quantiser's rounding down.
 
     Parameters
     ----------
     config
-        ``modes``: what no mode needs is left out.
+        ``modes``: parts that no mode needs are left out.
 
     Ports
     -----
     i
         Stream of :class:`CodedBeat`.
     o
-        Stream of :class:`~cdu.values.inverse_sfpr.ScaledBeat`. Exact for every range that may stand in a stream; of results of
-        other ones as many bits as there are.
+        Stream of :class:`~cdu.values.inverse_sfpr.ScaledBeat`. Exact for every valid range; results of invalid ranges are
+        truncated to the width.
 
-    Latency 2 cycles, one transfer per cycle.
+    Latency: 2 cycles. One transfer per cycle.
     """
 
     i: stream.Interface
@@ -90,11 +90,11 @@ class AffineDequantizer(wiring.Component):
         return m
 
     def _range(self, m: Module, beat: Any, affine: Value) -> tuple[Signal, Value | None, Value]:
-        """Z, what is added to it included, and mantissa (None: always 1) and exponent of D."""
+        """Return Z with all terms added to it, and mantissa (None: always 1) and exponent of D."""
         modes, mode, quantizer = self.config.built_modes, beat["mode"], beat["quantizer"]
         low = Signal(signed(integer_bits(self.config)))
         found = Const(0)  # Z and D are in the header
-        centred: Value = Const(0)  # a code stands for the middle of what is rounded to it
+        centred: Value = Const(0)  # a code is the middle of the values rounded to it
         addend: Value = Const(0)
         if self.config.has_ranges:
             whole = is_one_of(mode, [ranged for ranged in modes if ranged.has_ranges])

@@ -1,4 +1,4 @@
-"""The arithmetic of one value on its way to MX: scale, shifted significand, code (:mod:`actcodec.golden.mx`)."""
+"""Arithmetic of one value on its way to MX: scale, shifted significand, code (:mod:`actcodec.golden.mx`)."""
 
 from __future__ import annotations
 
@@ -12,38 +12,40 @@ from cdu_spec.mx import MX_FORMATS, SCALE_MOST, SCALE_NAN
 from cdu.parts.mx_words import CODE_BITS, SCALE_BITS, constant
 
 _FRACTION_BITS, _EXPONENT_BITS = Dtype.FP32.fraction_bits, Dtype.FP32.exponent_bits
-#: Bits of the fraction behind an element with the most of them.
+#: Fraction bits of the element format with most of them.
 _MOST_FRACTION = max(kind.fraction_bits for kind in MX_FORMATS.values())
-#: Leading bits of a significand that can be part of a code or its guard bit; the others only make it inexact.
+#: Leading bits of a significand that can be part of a code or its guard bit; the others only make the value inexact.
 _WINDOW_BITS = 1 + _MOST_FRACTION + 1
-#: Bits of the octaves between the greatest numbers of an element and its smallest normal ones.
+#: Bits of the number of octaves between an element format's greatest number and its smallest normal one.
 _FIELD_BITS = max(kind.emax - kind.emin for kind in MX_FORMATS.values()).bit_length()
-#: Bits of a number of places by which something of a window is left.
+#: Bits of the number of places by which a window can be shifted without becoming zero.
 _PLACES_BITS = (_WINDOW_BITS - 1).bit_length()
 
 
 class WaitingValue(data.StructLayout):
-    """A value as it waits: what of a significand can matter, and a bit that says whether there is more."""
+    """A value while it waits: the bits of a significand that can matter, and a sticky bit for the rest."""
 
     def __init__(self) -> None:
         super().__init__({"inexact": 1, "fraction": _WINDOW_BITS - 1, "exponent": _EXPONENT_BITS, "sign": 1})
 
 
 def kept_bits(bits: Value) -> Value:
-    """A value as :class:`WaitingValue`."""
+    """Return a value as :class:`WaitingValue`."""
     return Cat(bits[: _FRACTION_BITS + 1 - _WINDOW_BITS].any(), bits[_FRACTION_BITS + 1 - _WINDOW_BITS :])
 
 
 def magnitude_key(m: Module, value: Value, number: Value, lane: int) -> Value:
-    """What of a magnitude the scale depends on: the exponent, and at the lowest bit whether the fraction is above that of the
-    format's greatest number. Of NaN it is all ones.
+    """Return the part of a magnitude that the scale depends on.
+
+    The key is the exponent and, as its lowest bit, whether the fraction is above that of the format's greatest number; all
+    ones for NaN.
     """
     fraction, exponent = value[:_FRACTION_BITS], value[_FRACTION_BITS:-1]
     above = Signal(name=f"above{lane}")
     with m.Switch(number):
         for kind in MX_FORMATS.values():
             with m.Case(kind.number):
-                # The greatest number's fraction begins with ones, and has only zeros behind them.
+                # The greatest number's fraction is a run of ones followed by zeros.
                 ones = kind.greatest_fraction.bit_count()
                 assert kind.greatest_fraction == ((1 << ones) - 1) << (kind.fraction_bits - ones)
                 m.d.comb += above.eq(fraction[-ones:].all() & fraction[:-ones].any())
@@ -54,7 +56,7 @@ def magnitude_key(m: Module, value: Value, number: Value, lane: int) -> Value:
 
 @dataclass(frozen=True)
 class BlockTerms:
-    """What the rows of a block have in common."""
+    """Terms that all rows of a block have in common."""
 
     scale: Value
     lowest: Value  #: biased exponent of the smallest normal elements
@@ -63,7 +65,7 @@ class BlockTerms:
 
     @classmethod
     def of(cls, m: Module, number: Value, rceil: Value, largest: Value) -> BlockTerms:
-        """Of a block in the format of this number, whose greatest :func:`magnitude_key` is ``largest``."""
+        """Return the terms of a block in format ``number`` whose greatest :func:`magnitude_key` is ``largest``."""
         above, exponent = largest[0], largest[1:]
         nan, up = exponent.all() & above, above & rceil & exponent.any()
         emax = constant(m, number, lambda kind: kind.emax, "emax")
@@ -71,7 +73,7 @@ class BlockTerms:
         wanted, scale = Signal(signed(_EXPONENT_BITS + 2), name="wanted"), Signal(SCALE_BITS, name="scale")
         lowest = Signal(signed(_EXPONENT_BITS + 1), name="lowest")
         octaves = constant(m, number, lambda kind: kind.emax - kind.emin, "octaves")
-        # The lowest exponent is that of the scale plus emin, and does not wait for it; nor do sums for one more.
+        # The lowest exponent is the scale's plus emin, computed in parallel with the scale, as is the sum for one more.
         m.d.comb += [
             wanted.eq(exponent + Mux(up, 1 - emax, -emax)),
             scale.eq(wanted),
@@ -89,22 +91,22 @@ class BlockTerms:
 
 @dataclass(frozen=True)
 class ShiftedValue:
-    """A value in steps of its element, less the exponent field."""
+    """A value in steps of its element format, apart from the exponent field."""
 
     whole: Value  #: significand in steps
     guard: Value
     sticky: Value
-    field: Value  #: exponent field to which a leading one of the significand is to be added
+    field: Value  #: exponent field to which a leading one of the significand is added
     sign: Value
 
 
 def shifted_value(m: Module, value: data.View[data.StructLayout], block: BlockTerms, lane: int) -> ShiftedValue:
-    """The significand moved to where its lowest bit is a step of the element."""
+    """Return the significand shifted so that its lowest bit is a step of the element."""
     exponent, infinite = value["exponent"], value["exponent"].all()
     window: Value = Cat(value["fraction"], Const(1, 1))
     octave = Signal(signed(_EXPONENT_BITS + 1), name=f"octave{lane}")
     m.d.comb += octave.eq(exponent - block.lowest)
-    # Subnormal elements: as many places more as the value is below the smallest normal number; so many that nothing is left?
+    # Subnormal elements: shift by as many places as the value is below the smallest normal number; is nothing left?
     below, stages = octave[-1], _PLACES_BITS
     more = Signal(stages + 1, name=f"more{lane}")
     m.d.comb += more.eq(block.places - octave[:stages])
@@ -119,22 +121,22 @@ def shifted_value(m: Module, value: data.View[data.StructLayout], block: BlockTe
             dropped.eq(lost | (places[stage] & window[:distance].any())),
         ]
         window, lost = moved, dropped
-    # Infinity is as large as can be.
+    # Infinity is treated as the greatest magnitude.
     kept = Mux(nothing, 0, window | infinite.replicate(len(window)))
     field = Mux(nothing | below, 0, octave[:_FIELD_BITS] | infinite.replicate(_FIELD_BITS))
     return ShiftedValue(kept[1:], kept[0], lost, field, value["sign"] & ~block.nan)
 
 
 def code_of(m: Module, value: ShiftedValue, number: Value, lane: int) -> Value:
-    """Rounded to nearest, ties to even, and limited; the sign as the format has it, zeros above."""
+    """Return the code, rounded to nearest with ties to even and saturated; sign as the format has it, zeros above."""
     kinds = MX_FORMATS.values()
     is_integer = constant(m, number, lambda kind: kind.is_integer, f"integer{lane}")
-    # The greatest integer stays what it is. Minus (whole + up) is the complement of whole plus the complement of up.
+    # The greatest integer is not rounded up. Minus (whole + up) is the complement of whole plus the complement of up.
     up = value.guard & (value.sticky | value.whole[0]) & ~value.whole.all()
     minus = is_integer & value.sign
     steps = Signal(CODE_BITS, name=f"steps{lane}")
     m.d.comb += steps.eq((Cat(value.whole, Const(0, 1)) ^ minus.replicate(CODE_BITS)) + (up ^ minus))
-    # A leading bit counts the exponent up, and a significand of two once more.
+    # A leading bit increments the exponent, and a significand of two increments it again.
     leading, wide = Signal(2, name=f"leading{lane}"), Signal(CODE_BITS, name=f"wide{lane}")
     field = Signal(_FIELD_BITS + 1, name=f"field{lane}")
     m.d.comb += field.eq(value.field + leading)
@@ -159,7 +161,7 @@ def code_of(m: Module, value: ShiftedValue, number: Value, lane: int) -> Value:
 
 
 def _is_beyond(wide: Value, carry: Value, least: int) -> Value:
-    """Whether a code is ``least`` or more, which begins with ones and has only zeros behind them."""
+    """Return whether a code is ``least`` or more, where ``least`` is a run of ones followed by zeros."""
     zeros = (least & -least).bit_length() - 1
     ones = wide[zeros : least.bit_length()]
     assert (least >> zeros).bit_count() == len(ones)

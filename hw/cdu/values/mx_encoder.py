@@ -70,7 +70,7 @@ class MxEncoder(wiring.Component):
         for place in range(length):
             line = registered(m, free[place], line, f"row{place + 1}")
 
-        # What the scale of the block follows from, with its last row
+        # The block's greatest magnitude, from which the scale follows, with its last row
         number = Signal(range(length))  # of rows that are there
         left = Signal(range(length + 1))  # rows of the block before, which may leave
         whole = takes & (number == length - 1)

@@ -1,4 +1,4 @@
-"""Gives every word of a job its place in the job and the scales of its beats."""
+"""Feeder that gives every word of a job its place in the job and the scales of its beats."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from cdu.words import SCALE_BITS, BlockTag, Job, Scale, join_jobs
 
 
 class PlannedWord(data.StructLayout):
-    """What is known of a word of P beats before its values come.
+    """Plan of a word of P beats, made before its values arrive.
 
     ``scales`` of its beats, 1.0 in the modes brc and bypass; where a mode with offsets is built in, the ``offsets`` that came
-    with the scales; ``count`` of beats (1..P); ``ends``, it is the last word of its tile; ``blocks`` (1..4) of that tile;
-    ``tag``, whose ``last`` marks all words of the last tile of a job; ``last`` word of the job.
+    with the scales; ``count`` of beats (1..P); ``ends`` marks the last word of a tile; ``blocks`` (1..4) in that tile;
+    ``tag``, whose ``last`` is set in all words of the last tile of a job; ``last`` marks the last word of the job.
     """
 
     def __init__(self, config: CduConfig) -> None:
@@ -56,19 +56,19 @@ class ScaleFeeder(wiring.Component):
     Ports
     -----
     job
-        Stream of :class:`~cdu.words.Job`, of which the windows of scales are made.
+        Stream of :class:`~cdu.words.Job`, from which the windows of scales are planned.
     tiles
         Stream of :class:`~cdu.alignment.tile_shaper.TileShape`: the tiles of the same jobs.
     scales
-        Stream of :class:`~cdu.words.Scale`, see :class:`~cdu.values.scale_windows.ScaleWindows`.
+        Stream of :class:`~cdu.words.Scale`, as in :class:`~cdu.values.scale_windows.ScaleWindows`.
     o
         Stream of :class:`PlannedWord`: ``beats / P`` of them per job, rounded up.
     missing, surplus
-        See :class:`~cdu.values.scale_windows.ScaleWindows`.
+        Errors of :class:`~cdu.values.scale_windows.ScaleWindows`.
     idle
-        No tile is here.
+        No tile is in progress.
 
-    Latency 4 cycles from a job, 1 from a tile. One word per cycle, also from job to job, as long as ``scales`` has what is
+    Latency: 4 cycles from a job, 1 from a tile. One word per cycle, also from job to job, as long as ``scales`` has the scales
     needed and a scale serves at least P beats; a scale that serves fewer takes a cycle of its own.
     """
 
@@ -102,7 +102,7 @@ class ScaleFeeder(wiring.Component):
         connect(m, flipped(self.scales), windows.scales)
         m.d.comb += [self.missing.eq(windows.missing), self.surplus.eq(windows.surplus)]
 
-        # Words of the tile: its rows, all but one, and its blocks, all but one, are the number of its last beat.
+        # Number of the last word of the tile: the rows less one and the blocks less one make the number of its last beat.
         tile = self.tiles.payload
         word_bits = (beats - 1).bit_length()
         last_row = Signal(range(BLOCK_SIDE))
@@ -143,7 +143,7 @@ class ScaleFeeder(wiring.Component):
         return m
 
     def _place(self, m: Module, lane: int, in_strips: Value, blocks: Value, word: Value) -> Value | int:
-        """The place in the window for a beat of a word: its row in a strip, itself otherwise."""
+        """Return the place in the window of a beat of a word: the beat's row in a strip, otherwise the lane itself."""
         if not self.config.has_tiles:
             return lane
         beats = self.config.port_beats
@@ -157,7 +157,7 @@ class ScaleFeeder(wiring.Component):
 
 
 def shaped_jobs(m: Module, config: CduConfig, jobs: stream.Interface, feeder: ScaleFeeder) -> TileShaper:
-    """Hand jobs to a feeder and to a shaper of their tiles, which is returned."""
+    """Hand jobs to a feeder and to a shaper of their tiles, and return the shaper."""
     m.submodules.fork = fork = StreamFork(Job(), 2)
     m.submodules.shaper = shaper = TileShaper(config)
     join_jobs(m, config, jobs, fork.i)

@@ -1,4 +1,4 @@
-"""Scales from registers and from a port, given to jobs in their order."""
+"""Join of scales from registers and from a port, which gives them to jobs in their order."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cdu.words import Scale
 
 
 class ScaleOrder(data.StructLayout):
-    """What is known of a job's scales when it is started: their ``source``, and whether the mode is ``affine``."""
+    """Properties of a job's scales, known at its start: their ``source``, and whether the mode is ``affine``."""
 
     def __init__(self) -> None:
         super().__init__({"source": ScaleSource, "affine": 1})
 
 
 class ScaleJoin(wiring.Component):
-    """One packet of scales for every job that has scales, in the order of the jobs, each from one source.
+    """Give each job that has scales one packet of them, in the order of the jobs, each from one source.
 
     Parameters
     ----------
@@ -36,20 +36,21 @@ class ScaleJoin(wiring.Component):
     Ports
     -----
     job
-        Stream of :class:`ScaleOrder`, of every job that has scales; ready while it has room for one more.
+        Stream of :class:`ScaleOrder`, one for every job that has scales; ready while there is room for one more.
     written, streamed
-        Streams of :class:`~cdu.words.Scale`: what was written to registers, what came at the port.
+        Streams of :class:`~cdu.words.Scale`: from registers, and from the port.
     o
-        Stream of :class:`~cdu.words.Scale`. A job that names its source gets the next packet of it; another one gets the
-        packet that comes first, registers before the port. Scales out of range, or with more bits than that, leave as 1.0.
+        Stream of :class:`~cdu.words.Scale`. A job that names its source gets the next packet of it; any other job gets the
+        packet that comes first, registers before the port. Scales out of range, or with more significand bits than ``bits``,
+        are replaced by 1.0.
     bad_scale
-        High for a cycle when that happens.
+        High for a cycle when a scale is replaced.
     scale_source
-        High for a cycle when it is not known which packet belongs to which of two jobs, the second one started before the
-        packet of the first one had passed: one of the jobs names its source and the other one does not, or neither does and
-        the packets come from different sources.
+        High for a cycle when it is unknown which packet belongs to which of two jobs: the second job was started before the
+        packet of the first one had passed, and one of them names its source and the other does not, or neither does and the
+        packets come from different sources.
 
-    Latency 1 cycle from a job, none from a scale; one scale per cycle.
+    Latency: 1 cycle from a job, none from a scale. One scale per cycle.
     """
 
     job: stream.Interface
@@ -59,7 +60,7 @@ class ScaleJoin(wiring.Component):
     bad_scale: Signal
     scale_source: Signal
 
-    #: Jobs that wait for the end of their packet.
+    #: Number of jobs that can wait for the end of their packet.
     depth = 8
 
     def __init__(self, channel: Channel, bits: int) -> None:
@@ -82,7 +83,7 @@ class ScaleJoin(wiring.Component):
         connect(m, flipped(self.job), jobs.i)
         order: Any = jobs.o.payload
 
-        # Whose turn it is: the whole packet comes from where its first scale came from.
+        # The whole packet comes from the source of its first scale.
         inside = Signal()
         source = Signal()  # 1: registers
         chosen = Signal()  # 1: registers
@@ -109,7 +110,7 @@ class ScaleJoin(wiring.Component):
         with m.If(bad):
             m.d.comb += self.o.payload["value"].eq(ONE)
 
-        # A job that stands behind a packet in the cycle after its end was started before it had passed.
+        # A job that is at the head in the cycle after a packet's end was started before the packet had passed.
         passed = Signal()
         overlapped = Signal()
         overlaps = Signal()
@@ -129,9 +130,9 @@ class ScaleJoin(wiring.Component):
         return m
 
     def _in_range(self, value: Value, affine: Value) -> Value:
-        """Whether a float32 pattern is one that a job of this channel may have, and that the unit multiplies with whole.
+        """Return whether a float32 pattern is allowed for a job of this channel and is multiplied without losing bits.
 
-        Both limits are powers of two.
+        Both limits of the range are powers of two.
         """
         sign, exponent, fraction = value[-1], value[FP32_FRACTION_BITS:-1], value[:FP32_FRACTION_BITS]
 

@@ -1,4 +1,4 @@
-"""Takes the scales of a job and spreads each over the rows or beats that it holds for."""
+"""Windows of scales: each scale of a job is repeated for the rows or beats that it holds for."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ ONE = FP32_BIAS << FP32_FRACTION_BITS
 
 
 def scale_width(config: CduConfig) -> int:
-    """Bits of a place: a scale and, above it, the offset where a mode has offsets."""
+    """Return the bits of a place: a scale and, above it, the offset if a mode has offsets."""
     return SCALE_BITS + (BASE_BITS if config.has_offsets else 0)
 
 
 class ScaleWindows(wiring.Component):
-    """One window of scales per strip (modes with tiles: one for each of its 8 rows) or per word (one for each of its P beats).
+    """Make one window of scales per strip (modes with tiles: one for each of 8 rows) or per word (one for each of P beats).
 
     Rows of the matrix take up one place of a window in tiles and ``row_beats`` places in the other modes; ``channel_rows``
-    of them in turn have the same scale. In each cycle one window, or a part of it, gets the scale of the row under way and,
-    from where the next row begins, a new one: a window takes as many cycles as there are scales that begin in it, and at least
-    one. Whenever a scale serves at least P beats, windows come as fast as words.
+    consecutive rows have the same scale. In each cycle one window, or a part of it, gets the scale of the current row and,
+    from where the next row begins, a new one: a window takes as many cycles as scales begin in it, and at least one. If every
+    scale serves at least P beats, windows come as fast as words.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ class ScaleWindows(wiring.Component):
         its beats (those of the padding included).
     o
         Stream of windows, places of :func:`scale_width` bits: the scale, above it the offset. Places behind the beats of a job
-        hold anything.
+        are undefined.
     missing
-        High for a cycle when 1.0, with the offset 0, stands in for a scale after the last one of a job.
+        High for a cycle when 1.0, with the offset 0, replaces a scale after the last one of a job.
     surplus
-        High for a cycle when a job got more scales than it has channels. The rest of them, up to ``last``, is thrown away
-        before the next job that has scales.
+        High for a cycle if a job got more scales than it has channels. The rest of them, up to ``last``, is dropped before the
+        next job that has scales.
 
-    Latency 3 cycles.
+    Latency: 3 cycles.
     """
 
     job: stream.Interface
@@ -100,8 +100,8 @@ class ScaleWindows(wiring.Component):
         ended = Signal()  # the last scale of the job has come
         discarding = Signal()
 
-        # In this cycle the row under way serves places up to ``limit``, then, if it ends here, a new one begins, which takes
-        # the ``space`` behind it or, when it is short, leaves places for the next cycle.
+        # In this cycle the current row serves places up to ``limit``; if it ends here, a new one begins, which takes the
+        # ``space`` behind it or, if it is short, leaves places for the next cycle.
         begins = Signal()
         short = Signal()
         takes = Signal()

@@ -241,7 +241,7 @@ class _Lane:
         shifted = Cat(window[0] | lost, window[1:])
         huge = product.infinite | (product.normal & ~product.nan & (product.exponent_sum > self._most))
         tiny = product.nan | (product.exponent_sum < least)
-        # What is tiny rounds to zero, but down if it is negative.
+        # Tiny values round to zero, but down if negative.
         trace = product.significand.any() & ~product.nan if self._config.has_offsets else Const(0, 1)
         bits = self._window_bits + 1
         return _Aligned(

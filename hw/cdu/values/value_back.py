@@ -1,4 +1,4 @@
-"""The back end of a decompressor: int8 and codes back to values of one job after the other (JPEG-ACT, "SFPR")."""
+"""Back end of a decompressor: int8 and codes back to values of one job after the other (JPEG-ACT, "SFPR")."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cdu.words import BlockWord, Job, Scale, TileWord, ValueWord
 
 
 class ValueBack(wiring.Component):
-    """Blocks of int8 or of codes, by way of the alignment buffer, and reciprocals to words of values.
+    """Convert blocks of int8 or of codes, by way of the alignment buffer, and reciprocals to words of values.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class ValueBack(wiring.Component):
     job
         Stream of :class:`~cdu.words.Job`, one per tensor, none of mode bypass; up to two are taken ahead.
     scales
-        Stream of :class:`~cdu.words.Scale`, see :class:`~cdu.values.scale_windows.ScaleWindows`: reciprocals.
+        Stream of :class:`~cdu.words.Scale`, as for :class:`~cdu.values.scale_windows.ScaleWindows`: reciprocals.
     i
         Stream of :class:`~cdu.words.BlockWord`: the blocks of the jobs, with ranges where a mode that has them is built in.
     to_alignment
@@ -48,9 +48,9 @@ class ValueBack(wiring.Component):
     o
         Stream of :class:`~cdu.words.ValueWord`: all beats of the jobs, padding included. Values of brc are 1.0 and 0.0.
     scale_missing, scale_surplus, bad_head
-        See :class:`~cdu.words.JobEvents`.
+        Events of :class:`~cdu.words.JobEvents`.
     idle
-        No job is here.
+        No job is in progress.
 
     Latency from ``from_alignment`` (without modes in tiles from ``i``) that of
     :class:`~cdu.values.inverse_sfpr.InverseSfpr`, and 2 cycles with affine modes; 4 from a job to its first word, and
@@ -99,7 +99,7 @@ class ValueBack(wiring.Component):
         else:
             connect(m, shaper.o, feeder.tiles)
 
-        # All units of a kind move together; what goes with their values moves beside them.
+        # All units of a kind move together; data that accompany their values move beside them.
         plans = sliced(m, self.config, "plans", feeder.o)
         plan = plans.payload
         units = [InverseSfpr(self.config) for _ in range(self.config.port_beats)]
@@ -132,7 +132,7 @@ class ValueBack(wiring.Component):
                 m.d.comb += first.i.payload.range.eq(words.payload["ranges"][lane])
             if self.config.has_offsets:
                 m.d.comb += first.i.payload.offset.eq(plan.offsets[lane])
-            # What is no beat becomes zeros, behind the units: their first stage has no time for that.
+            # Lanes without a beat become zeros, behind the units: their first stage has no time for that.
             there, result = self.o.payload.count > lane, unit.o.payload.as_value()
             m.d.comb += self.o.payload["values"][lane].eq(result & there.replicate(len(result)))
 
@@ -153,7 +153,7 @@ class ValueBack(wiring.Component):
         return m
 
     def _through_alignment(self, m: Module, shaper: TileShaper, feeder: ScaleFeeder) -> stream.Interface:
-        """Send all blocks to the alignment buffer; returns the words that come back, with their beats' ranges."""
+        """Send all blocks to the alignment buffer; return the words that come back, with their beats' ranges."""
         if not self.ranged:
             self._widths(m, shaper, feeder, self.to_alignment)
             return self.from_alignment
@@ -172,9 +172,9 @@ class ValueBack(wiring.Component):
         return ranges.o
 
     def _widths(self, m: Module, shaper: TileShaper, feeder: ScaleFeeder, sink: stream.Interface) -> None:
-        """Give every block on its way to the alignment buffer the width of its tile, which waits for the words that come back.
+        """Give every block on its way to the alignment buffer the width of its tile, queued for the words that come back.
 
-        As many tiles wait as the buffer has slots, so that they never hold it up.
+        The queue has room for as many tiles as the buffer has slots, so that it never stalls the buffer.
         """
         m.submodules.tile_fork = fork = StreamFork(TileShape(), 2)
         m.submodules.tiles = tiles = StreamFifo(TileShape(), SLOTS)

@@ -1,4 +1,4 @@
-"""The front end of a compressor: values of one job after the other, scaled to integers (JPEG-ACT, "SFPR")."""
+"""Front end of a compressor: values of one job after the other, scaled to integers (JPEG-ACT, "SFPR")."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cdu.words import BlockWord, Job, JobEvents, MxWord, Scale, TileWord, ValueW
 
 
 class ValueFront(wiring.Component):
-    """Words of values and scales to words of integers on their way to the alignment buffer.
+    """Scale words of values to words of integers for the alignment buffer.
 
     Parameters
     ----------
@@ -32,10 +32,10 @@ class ValueFront(wiring.Component):
     job
         Stream of :class:`~cdu.words.Job`, one per tensor; up to two are taken ahead.
     scales
-        Stream of :class:`~cdu.words.Scale`, see :class:`~cdu.values.scale_windows.ScaleWindows`: multipliers.
+        Stream of :class:`~cdu.words.Scale`, as for :class:`~cdu.values.scale_windows.ScaleWindows`: multipliers.
     i
-        Stream of :class:`~cdu.words.ValueWord`. A job takes as many words as its beats fill, whatever ``count`` says; see
-        :class:`~cdu.values.value_intake.ValueIntake` for input that is too short or too long.
+        Stream of :class:`~cdu.words.ValueWord`. A job takes as many words as its beats fill, whatever ``count`` says;
+        :class:`~cdu.values.value_intake.ValueIntake` describes input that is too short or too long.
     to_alignment
         Stream of :class:`~cdu.words.TileWord` of ``config.value_bits``, in modes that are not affine int8; zeros behind
         ``count`` beats. Without modes in tiles there is no alignment buffer: every tile is a block, and this is a stream of
@@ -44,13 +44,13 @@ class ValueFront(wiring.Component):
         Stream of :class:`~cdu.words.ValueWord`: the values of jobs of mode bypass, cut and padded likewise, combinationally
         from ``i`` (only with that mode).
     mx
-        Stream of :class:`~cdu.words.MxWord`: the same of jobs of mode mx (only with that mode).
+        Stream of :class:`~cdu.words.MxWord`: the values of jobs of mode mx, cut and padded likewise (only with that mode).
     events
         :class:`~cdu.words.JobEvents`.
     job_begins
         High for a cycle when the first word of a job passes.
     idle
-        No job is here. What is left of an input that was too long may still be thrown away.
+        No job is in progress. The rest of an input that was too long may still be dropped.
 
     Latency that of :class:`~cdu.values.sfpr.Sfpr`; 4 cycles from a job to its first word, with ``register_slices`` 5. One word
     per cycle, without an idle cycle between jobs when the next job is offered as many cycles before its turn; jobs of a single
@@ -100,7 +100,7 @@ class ValueFront(wiring.Component):
         word: Any = intake.o.payload
         plan = word["plan"]
 
-        # All SFPR units move together; what goes with their values moves beside them.
+        # All SFPR units move together; data that accompany their values move beside them.
         units = [Sfpr(self.config) for _ in range(beats)]
         for lane, unit in enumerate(units):
             m.submodules[f"sfpr{lane}"] = unit

@@ -1,4 +1,4 @@
-"""Fits the words that come at a port to the words that jobs have."""
+"""Intake that fits the words of a port to the words of jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cdu.words import ValueWord
 class IntakeWord(data.StructLayout):
     """A word of a job: the :class:`~cdu.values.scale_feeder.PlannedWord` and its ``values``, zeros where there are none.
 
-    ``came`` are the values as they came, which mean nothing in the beats that are ``absent``.
+    ``came`` are the values as they came, which are meaningless in beats that are ``absent``.
     """
 
     def __init__(self, config: CduConfig) -> None:
@@ -24,11 +24,11 @@ class IntakeWord(data.StructLayout):
 
 
 class ValueIntake(wiring.Component):
-    """Takes one word of ``i`` for each word of ``plan``, and mends input that does not fit the jobs.
+    """Take one word of ``i`` for each word of ``plan``, and complete or cut input that does not fit the jobs.
 
-    Once ``last`` has come before the end of the job, the rest of the job are zeros, and no input is taken for them. A word
-    with fewer beats than the job has in it counts as filled up with zeros. Beats behind the end of the job are thrown away;
-    so are, when the last word of a job comes without ``last``, all words up to and including one with it.
+    After a ``last`` before the end of the job, the rest of the job are zeros, and no input is taken for them. A word with
+    fewer beats than the job has in it is padded with zeros. Beats behind the end of the job are dropped; if the last word of a
+    job comes without ``last``, all words up to and including one with ``last`` are dropped.
 
     Parameters
     ----------
@@ -42,13 +42,13 @@ class ValueIntake(wiring.Component):
     i
         Stream of :class:`~cdu.words.ValueWord`.
     o
-        Stream of :class:`IntakeWord`, as many as of ``plan``.
+        Stream of :class:`IntakeWord`, one for each word of ``plan``.
     early_last
-        High for a cycle when fewer beats have come than the job has.
+        High for a cycle if fewer beats have come than the job has.
     late_last
-        High for a cycle when more beats have come than the job has, or when they are not followed by the end of the input.
+        High for a cycle if more beats have come than the job has, or if they are not followed by the end of the input.
 
-    No latency, one word per cycle.
+    Latency: none. One word per cycle.
     """
 
     plan: stream.Interface
@@ -85,8 +85,8 @@ class ValueIntake(wiring.Component):
         ]
         m.d.comb += self.o.payload["came"].eq(word["values"])
         for lane, beat in enumerate(self.o.payload["values"]):
-            # Behind the count of a word are zeros already, and a word of a job has a beat. A payload whose bits depend on
-            # others of it would look like a loop to tools that see it as one net.
+            # Behind the count of a word are zeros already, and a word of a job has a beat. A payload with bits that depend on
+            # its other bits would look like a loop to tools that treat it as one net.
             present = Signal(name=f"present{lane}")
             m.d.comb += [
                 present.eq(~ended & (plan["count"] > lane) if lane else ~ended),

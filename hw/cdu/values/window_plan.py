@@ -1,4 +1,4 @@
-"""What the scale windows of a job look like."""
+"""Plan of the scale windows of a job."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from cdu.words import is_one_of
 #: Rows of fewer beats than this may end several times in one window.
 _NARROW = BLOCK_SIDE
 _NARROW_BITS = (_NARROW - 1).bit_length()
-#: Width of the number of places that share a scale.
+#: Bits of the number of places that share a scale.
 RUN_BITS = BEATS_BITS + _NARROW_BITS
 
 
 def window_places(config: CduConfig) -> int:
-    """Places of a window: the 8 rows of a strip, or the beats of a word where there are no strips."""
+    """Return the places of a window: the 8 rows of a strip, or the beats of a word where there are no strips."""
     return BLOCK_SIDE if config.has_tiles else config.port_beats
 
 
 def has_scales(config: CduConfig, mode: Value) -> Value:
-    """Whether jobs of a mode take scales."""
+    """Return whether jobs of a mode take scales."""
     return is_one_of(mode, [built for built in config.built_modes if built.has_scales])
 
 
 def is_in_tiles(config: CduConfig, mode: Value) -> Value:
-    """Whether jobs of a mode come in tiles, a strip of 8 rows after the other."""
+    """Return whether jobs of a mode come in tiles, one strip of 8 rows after the other."""
     return is_one_of(mode, [built for built in config.built_modes if built.in_tiles])
 
 
 def _times(m: Module, value: Value, factor: Value) -> Value:
-    """``value`` times a factor of :data:`_NARROW_BITS` bits, as one sum of two terms."""
+    """Return ``value`` times a factor of :data:`_NARROW_BITS` bits, as one sum of two terms."""
     extension = Const(0, RUN_BITS - len(value))
     plain, double = Cat(value, extension), Cat(Const(0, 1), value, extension)[:RUN_BITS]
     fourfold = Cat(Const(0, 2), value, extension)[:RUN_BITS]
@@ -62,7 +62,7 @@ def _times(m: Module, value: Value, factor: Value) -> Value:
 
 
 def none(beats: Value) -> Value:
-    """Whether a count in two's complement is not positive."""
+    """Return whether a count in two's complement is zero or negative."""
     return beats[-1] | ~beats.any()
 
 
@@ -70,8 +70,8 @@ class WindowPlan(data.StructLayout):
     """The windows of a job.
 
     A scale holds for ``row_places`` places of the windows, ``row_period`` times in turn. A window has ``window_beats`` beats
-    and ``places`` places, the last one ``final_places``, where windows are not all of one place. ``later_beats`` of the job are
-    behind the first one, in two's complement; ``single``, there are :func:`none` of them, and the first one is the last one.
+    and ``places`` places, the last one ``final_places``, where windows have more than one place. ``later_beats`` of the job
+    follow the first window, in two's complement; ``single``: none follow (:func:`none`), and the first window is the last one.
     """
 
     def __init__(self, config: CduConfig) -> None:
@@ -89,18 +89,18 @@ class WindowPlan(data.StructLayout):
 
 
 def places_of(config: CduConfig, plan: Any, is_last: Value) -> Value:
-    """The places of the last window of a :class:`WindowPlan`, or of another one."""
+    """Return the places of the last window of a :class:`WindowPlan`, or of another one."""
     return Mux(is_last, plan.final_places, plan.places) if window_places(config) > 1 else Const(1)
 
 
 def window_plan(m: Module, config: CduConfig, job: Any) -> Any:
-    """The :class:`WindowPlan` of a :class:`~cdu.words.Job` that has scales, combinationally."""
+    """Return the :class:`WindowPlan` of a :class:`~cdu.words.Job` that has scales, combinationally."""
     port_beats, most = config.port_beats, window_places(config)
     plan: Any = Signal(WindowPlan(config), name="planned")
     in_strips = is_in_tiles(config, job.mode)
     beats = padded_beats(config, job)
     span = Signal(RUN_BITS)
-    # A narrow row may end more than once in a window of several beats, so that all rows of a channel count as one.
+    # A narrow row may end several times in a window of several beats, so that all rows of a channel are treated as one.
     narrow: Value = Const(0)
     channel_beats: Value = Const(0)
     if port_beats > 1:

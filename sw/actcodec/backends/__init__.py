@@ -1,1 +1,1 @@
-"""What computes the modes of a unit: the golden model in torch, native kernels, compiled RTL."""
+"""Backends, which compute the modes of a unit: the golden model in torch, native kernels, kernels for GPUs, compiled RTL."""

@@ -1,4 +1,4 @@
-"""Backend ``auto``: for each tensor the fastest of the backends that give the golden model's bytes where the tensor is."""
+"""Backend ``auto``: uses the fastest backend on each tensor's device that produces the golden model's bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from actcodec.golden.pooling import Means, Pooling
 
 @functools.cache
 def _on_the_cpu() -> Backend:
-    """The kernels, compiled when they are first needed; the golden model, with one warning, where they cannot be."""
+    """Return the native backend, which compiles its kernels once; without a compiler, warn once and return the golden model."""
     from actcodec.backends.native.backend import NativeBackend
 
     try:
@@ -49,208 +49,208 @@ def _on_a_gpu() -> Backend:
 
 
 def fastest(x: Tensor) -> Backend:
-    """What computes a tensor: ``native`` on the CPU, ``triton`` on CUDA devices, the golden model where these are missing."""
+    """Return ``native`` for tensors on the CPU, ``triton`` on CUDA devices, and the golden model where these are missing."""
     kinds = {"cpu": _on_the_cpu, "cuda": _on_a_gpu}
     return kinds.get(x.device.type, TorchBackend)()
 
 
 class AutoBackend(TorchBackend):
-    """Looks at each tensor; which backend computes it changes no byte. Jobs of beats are the golden model's."""
+    """Backend chosen by the device of each tensor; the choice changes no byte. The golden model computes jobs of beats."""
 
     def channel_maxima(self, channels: Tensor, nonfinite: str = "raise") -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return fastest(channels).channel_maxima(channels, nonfinite)
 
     def residual_maxima(self, x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return fastest(x).residual_maxima(x, view, k)
 
     def channel_edges(self, channels: Tensor) -> tuple[Tensor, Tensor]:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return fastest(channels).channel_edges(channels)
 
     def channel_moments(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return fastest(channels).channel_moments(channels, least, greatest)
 
     def squared_errors(self, channels: Tensor, steps: Tensor) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return fastest(channels).squared_errors(channels, steps)
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return fastest(x).compress_tensor(x, view, job)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return fastest(payload).decompress_tensor(payload, view, job, shape)
 
     def entropy_coder(self) -> EntropyCoder:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return AutoEntropyCoder()
 
     def step_quantizer(self) -> StepQuantizer:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return AutoStepQuantizer()
 
     def predicted_coder(self) -> PredictedCoder:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return AutoPredictedCoder()
 
     def row_quantizer(self) -> RowQuantizer:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return AutoRowQuantizer()
 
     def range_quantizer(self) -> RangeQuantizer:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return AutoRangeQuantizer()
 
     def block_quantizer(self) -> BlockQuantizer:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return AutoBlockQuantizer()
 
     def sign_arithmetic(self) -> SignArithmetic:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return AutoSignArithmetic(self)
 
     def group_quantizer(self) -> GroupQuantizer:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return AutoGroupQuantizer()
 
 
 class AutoEntropyCoder(EntropyCoder):
-    """See :class:`EntropyCoder`."""
+    """Entropy coder that hands each tensor to the backend of :func:`fastest`."""
 
     def encode(self, coefficients: Tensor, huffman: str) -> tuple[HuffmanTables, Tensor]:
-        """See :class:`EntropyCoder`."""
+        """Implement :class:`EntropyCoder`."""
         return fastest(coefficients).entropy_coder().encode(coefficients, huffman)
 
     def decode(self, segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
-        """See :class:`EntropyCoder`."""
+        """Implement :class:`EntropyCoder`."""
         return fastest(segment).entropy_coder().decode(segment, count, tables)
 
 
 class AutoStepQuantizer(StepQuantizer):
-    """See :class:`StepQuantizer`."""
+    """Quantiser of BLPA's steps that hands each tensor to the backend of :func:`fastest`."""
 
     def pack(self, x: Tensor, step: Tensor, first: Tensor, bits: int) -> Tensor:
-        """See :class:`StepQuantizer`."""
+        """Implement :class:`StepQuantizer`."""
         return fastest(x).step_quantizer().pack(x, step, first, bits)
 
     def values(self, packed: Tensor, *grid: Any, **ends: Any) -> Tensor:
-        """See :class:`StepQuantizer`."""
+        """Implement :class:`StepQuantizer`."""
         return fastest(packed).step_quantizer().values(packed, *grid, **ends)
 
 
 class AutoSignArithmetic(SignArithmetic):
-    """See :class:`SignArithmetic`."""
+    """Arithmetic of exact signs that hands each tensor to the backend of :func:`fastest`."""
 
     def signs(self, decoded: Tensor, unit: Tensor, original: Tensor) -> Signs:
-        """See :class:`SignArithmetic`."""
+        """Implement :class:`SignArithmetic`."""
         return fastest(decoded).sign_arithmetic().signs(decoded, unit, original)
 
     def finish(self, decoded: Tensor, *given: Any, **ends: Any) -> None:
-        """See :class:`SignArithmetic`."""
+        """Implement :class:`SignArithmetic`."""
         fastest(decoded).sign_arithmetic().finish(decoded, *given, **ends)
 
 
 class AutoPredictedCoder(PredictedCoder):
-    """See :class:`PredictedCoder`."""
+    """Coder of predicted whole steps that hands each tensor to the backend of :func:`fastest`."""
 
     def cells(self, x: Tensor, step: Tensor) -> Predicted:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         return fastest(x).predicted_coder().cells(x, step)
 
     def multiples(self, x: Tensor, step: Tensor, dimensions: int | None = None) -> Predicted:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         return fastest(x).predicted_coder().multiples(x, step, dimensions)
 
     def middles(self, predicted: Predicted, step: Tensor, *original: Any, **ends: Any) -> Tensor:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         return fastest(step).predicted_coder().middles(predicted, step, *original, **ends)
 
     def products(self, predicted: Predicted, step: Tensor, *original: Any) -> Tensor:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         return fastest(step).predicted_coder().products(predicted, step, *original)
 
 
 class AutoRowQuantizer(RowQuantizer):
-    """See :class:`RowQuantizer`."""
+    """Quantiser of rows that hands each tensor to the backend of :func:`fastest`."""
 
     def codes(self, x: Tensor, steps: RowSteps, seed: int, *, drop_zeros: bool) -> tuple[Tensor, Tensor]:
-        """See :class:`RowQuantizer`."""
+        """Implement :class:`RowQuantizer`."""
         return fastest(x).row_quantizer().codes(x, steps, seed, drop_zeros=drop_zeros)
 
     def values(self, codes: Tensor, mask: Tensor, steps: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """See :class:`RowQuantizer`."""
+        """Implement :class:`RowQuantizer`."""
         return fastest(codes).row_quantizer().values(codes, mask, steps, shape, dtype)
 
 
 class AutoRangeQuantizer(RangeQuantizer):
-    """See :class:`RangeQuantizer`."""
+    """Quantiser of ranges that hands each tensor to the backend of :func:`fastest`."""
 
     def means(self, x: Tensor, pooling: Pooling) -> Tensor:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         return fastest(x).range_quantizer().means(x, pooling)
 
     def edges(self, x: Tensor, range_values: int, means: Means | None = None) -> tuple[Tensor, Tensor]:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         return fastest(x).range_quantizer().edges(x, range_values, means)
 
     def codes(self, x: Tensor, *grid: Any) -> Tensor:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         return fastest(x).range_quantizer().codes(x, *grid)
 
     def values(self, codes: Tensor, *grid: Any) -> Tensor:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         return fastest(codes).range_quantizer().values(codes, *grid)
 
     def upsampled(self, means: Means, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         return fastest(means.means).range_quantizer().upsampled(means, shape, dtype)
 
 
 class AutoBlockQuantizer(BlockQuantizer):
-    """See :class:`BlockQuantizer`."""
+    """Quantiser of MX and NVFP4 blocks that hands each tensor to the backend of :func:`fastest`."""
 
     def mx_codes(self, x: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
-        """See :class:`BlockQuantizer`."""
+        """Implement :class:`BlockQuantizer`."""
         return fastest(x).block_quantizer().mx_codes(x, kind, rule)
 
     def mx_values(self, payload: Tensor, kind: BlockFormat, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """See :class:`BlockQuantizer`."""
+        """Implement :class:`BlockQuantizer`."""
         return fastest(payload).block_quantizer().mx_values(payload, kind, shape, dtype)
 
     def nvfp4_codes(self, x: Tensor, scale: Tensor) -> Tensor:
-        """See :class:`BlockQuantizer`."""
+        """Implement :class:`BlockQuantizer`."""
         return fastest(x).block_quantizer().nvfp4_codes(x, scale)
 
     def nvfp4_values(self, payload: Tensor, scale: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """See :class:`BlockQuantizer`."""
+        """Implement :class:`BlockQuantizer`."""
         return fastest(payload).block_quantizer().nvfp4_values(payload, scale, shape, dtype)
 
 
 class AutoGroupQuantizer(GroupQuantizer):
-    """See :class:`GroupQuantizer`."""
+    """Quantiser of groups within samples that hands each tensor to the backend of :func:`fastest`."""
 
     def edges(self, x: Tensor, group: int) -> tuple[Tensor, Tensor]:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         return fastest(x).group_quantizer().edges(x, group)
 
     def codes(self, x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         return fastest(x).group_quantizer().codes(x, group, low, extent, bits, seed)
 
     def values(
         self, codes: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, shape: Sequence[int], dtype: torch.dtype
     ) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         return fastest(codes).group_quantizer().values(codes, group, low, extent, bits, shape, dtype)
 
     def pack(self, codes: Tensor, bits: int) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         return fastest(codes).group_quantizer().pack(codes, bits)
 
     def unpack(self, packed: Tensor, bits: int, count: int) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         return fastest(packed).group_quantizer().unpack(packed, bits, count)

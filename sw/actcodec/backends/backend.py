@@ -1,4 +1,4 @@
-"""The seam between a codec and what computes it: the torch model here, a simulated unit elsewhere."""
+"""Interface between codecs and the backends that compute for them, and the selection of a backend by name."""
 
 from __future__ import annotations
 
@@ -38,92 +38,92 @@ BACKEND_GROUP = "actcodec.backends"
 
 
 class MismatchError(UserError):
-    """A backend that did not compute what the golden model does; the message says which tensor, and where."""
+    """Raised when a backend's result differs from the golden model's; the message says in which tensor, and where."""
 
 
 class Backend(ABC):
-    """Computes jobs. A subclass needs :meth:`compress` and :meth:`decompress`, which see beats as the hardware does.
+    """Base class of backends, which compute jobs; a subclass needs :meth:`compress` and :meth:`decompress`, on beats.
 
-    The two ``*_tensor`` methods are what codecs call; a backend may override them where beats would be a detour. What a host
-    computes besides, numbers that scales follow from and forms that no hardware knows, is the golden model's unless a backend
-    has the same in less time.
+    Codecs call the two ``*_tensor`` methods; a backend may override them to avoid the detour over beats. The other methods do
+    the host's part of the work, statistics for scales and forms that no hardware has; they use the golden model unless a
+    backend overrides them with a faster computation of the same values.
     """
 
     @abstractmethod
     def compress(self, job: Job, beats: Tensor) -> Tensor:
-        """Payload, uint8 (n,), of beats (job.beats, 8) in feeding order and of the dtype that ``job.dtype`` names."""
+        """Return the payload, uint8 (n,), of beats (job.beats, 8) in feeding order, of the dtype that ``job.dtype`` names."""
 
     @abstractmethod
     def decompress(self, job: Job, payload: Tensor) -> Tensor:
-        """Beats (job.beats, 8), in feeding order, of the dtype that ``job.dtype`` names.
+        """Return beats (job.beats, 8) in feeding order, of the dtype that ``job.dtype`` names.
 
-        What stands in padding is not specified. Raises BitstreamError for a payload that does not fit the job.
+        Values in the padding are unspecified. Raises BitstreamError for a payload that does not fit the job.
         """
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """Payload of a tensor, on its device."""
+        """Return the payload of a tensor, uint8 (n,), on the tensor's device."""
         return self.compress(job, beats_in(x, view)).to(x.device)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """The tensor of a payload, of the dtype that ``job.dtype`` names, on the payload's device."""
+        """Return the tensor of a payload, of the dtype that ``job.dtype`` names, on the payload's device."""
         return tensor_from_beats(self.decompress(job, payload), view, shape).to(payload.device)
 
     def channel_maxima(self, channels: Tensor, nonfinite: str = "raise") -> Tensor:
-        """See :func:`actcodec.golden.sfpr.channel_maxima`."""
+        """Return the largest magnitude of each channel; see :func:`actcodec.golden.sfpr.channel_maxima`."""
         return sfpr.channel_maxima(channels, nonfinite)
 
     def residual_maxima(self, x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
-        """See :func:`actcodec.golden.block_statistics.residual_maxima`."""
+        """Return the largest residual of each channel; see :func:`actcodec.golden.block_statistics.residual_maxima`."""
         return block_statistics.residual_maxima(x, view, k)
 
     def channel_edges(self, channels: Tensor) -> tuple[Tensor, Tensor]:
-        """See :func:`actcodec.golden.channel_statistics.channel_edges`."""
+        """Return the least and greatest value of each channel; see :func:`actcodec.golden.channel_statistics.channel_edges`."""
         return channel_statistics.channel_edges(channels)
 
     def channel_moments(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
-        """See :func:`actcodec.golden.channel_statistics.channel_moments`."""
+        """Return mean and variance of each channel; see :func:`actcodec.golden.channel_statistics.channel_moments`."""
         return channel_statistics.channel_moments(channels, least, greatest)
 
     def squared_errors(self, channels: Tensor, steps: Tensor) -> Tensor:
-        """See :func:`actcodec.golden.channel_statistics.squared_errors`."""
+        """Return the squared rounding error of each channel; see :func:`actcodec.golden.channel_statistics.squared_errors`."""
         return channel_statistics.squared_errors(channels, steps)
 
     def entropy_coder(self) -> EntropyCoder:
-        """What codes the blocks of JPEG-BASE; no hardware does it, so it is the golden model's unless a backend is faster."""
+        """Return the entropy coder of JPEG-BASE's blocks; no hardware has one."""
         return EntropyCoder()
 
     def step_quantizer(self) -> StepQuantizer:
-        """What computes BLPA's copies in floating point; as above."""
+        """Return the quantiser of BLPA's copies in floating point; no hardware has one."""
         return StepQuantizer()
 
     def predicted_coder(self) -> PredictedCoder:
-        """What computes copies that are predicted and entropy coded; as above."""
+        """Return the coder of copies that are predicted and entropy coded; no hardware has one."""
         return PredictedCoder()
 
     def row_quantizer(self) -> RowQuantizer:
-        """What computes AC-GC's codes of any width; as above."""
+        """Return the quantiser of AC-GC's codes of any width; no hardware has one."""
         return RowQuantizer()
 
     def range_quantizer(self) -> RangeQuantizer:
-        """What computes DIVISION's and ActNN's forms in floating point; as above."""
+        """Return the quantiser of DIVISION's and ActNN's floating-point forms; no hardware has one."""
         return RangeQuantizer()
 
     def block_quantizer(self) -> BlockQuantizer:
-        """What computes the blocks of MX and NVFP4; as above."""
+        """Return the quantiser of MX and NVFP4 blocks."""
         return BlockQuantizer()
 
     def sign_arithmetic(self) -> SignArithmetic:
-        """What computes exact signs beside reconstructions; as above, but for their bits, which are jobs of mode brc."""
+        """Return the arithmetic of exact signs beside reconstructions; it codes their bits as jobs of mode brc."""
         return SignArithmetic(self)
 
     def group_quantizer(self) -> GroupQuantizer:
-        """What quantises groups within samples in floating point; UserError for a backend that does not do that."""
+        """Return the quantiser of groups within samples in floating point; raise UserError for a backend without one."""
         software = f"{TORCH!r}, {NATIVE!r} or {TRITON!r}"
         raise UserError(f"groups within samples are computed by backend {software}, and by no hardware")
 
 
 def triton_backend() -> Backend:
-    """The kernels for GPUs; MissingToolError without Triton, or with one that is too old."""
+    """Return the backend of kernels for GPUs; raise MissingToolError if Triton is not installed or too old."""
     if find_spec("triton") is None:
         raise missing("the package triton of backend 'triton'", "gpu")
     import triton
@@ -140,21 +140,21 @@ def triton_backend() -> Backend:
 
 
 def added() -> dict[str, EntryPoint]:
-    """The backends that installed packages add, by name."""
+    """Return the backends that installed packages add, by name."""
     return {entry.name: entry for entry in entry_points(group=BACKEND_GROUP)}
 
 
 def backend(which: str | Backend) -> Backend:
-    """A backend by name, or the given one.
+    """Return a backend by name, or the given one.
 
-    ``torch`` is the golden model, ``native`` the same bytes from kernels that are compiled when they are first needed
-    (:mod:`actcodec.backends.native`), ``triton`` the same bytes from kernels for GPUs (:mod:`actcodec.backends.triton`),
-    ``auto`` for each tensor the fastest of these: ``native`` on the CPU, if there is a compiler, ``triton`` on CUDA devices, if
-    Triton is installed. Other packages add backends as entry points of the group ``actcodec.backends``: functions that take
-    what follows a colon in the name (None without one) and return a :class:`Backend`. ``rtl`` is such a one: the compiled unit
-    of configuration ``tiny``, ``rtl:paper`` of another one.
+    ``torch`` is the golden model. ``native`` produces the same bytes with kernels that are compiled on first use
+    (:mod:`actcodec.backends.native`), ``triton`` with kernels for GPUs (:mod:`actcodec.backends.triton`). ``auto`` uses the
+    fastest of these for each tensor: ``native`` on the CPU, if there is a compiler, ``triton`` on CUDA devices, if Triton is
+    installed. Other packages add backends as entry points of the group ``actcodec.backends``: functions that take the part of
+    the name after the colon (None without a colon) and return a :class:`Backend`. For example, ``rtl`` simulates the compiled
+    unit of configuration ``tiny``, and ``rtl:paper`` that of configuration ``paper``.
 
-    Raises UserError for an unknown name, MissingToolError when the package or compiler that it needs is not installed.
+    Raises UserError for an unknown name and MissingToolError if the package or compiler that a backend needs is not installed.
     """
     from actcodec.backends.torch_backend import TorchBackend
 

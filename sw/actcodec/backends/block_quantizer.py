@@ -1,6 +1,6 @@
-"""The arithmetic of MX and NVFP4 on all values of a tensor, by torch: blocks of consecutive values in the order of memory.
+"""Arithmetic of MX and NVFP4 on all values of a tensor, by torch: blocks of consecutive values in the order of memory.
 
-This is the specification of every other way to compute it (:mod:`actcodec.golden.mx`, :mod:`actcodec.golden.nvfp4`).
+This is the specification of every other implementation (:mod:`actcodec.golden.mx`, :mod:`actcodec.golden.nvfp4`).
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from actcodec.golden.pieces import piece_values
 
 
 class BlockQuantizer:
-    """Payloads of finite values and back; the last block is filled up with zeros."""
+    """Payloads of finite values, and their inverse; the last block is padded with zeros."""
 
     def mx_codes(self, x: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
-        """The blocks of x with any strides, uint8 (blocks * kind.block_bytes,)."""
+        """Return the blocks of x with any strides, uint8 (blocks * kind.block_bytes,)."""
         return _coded(x, kind, lambda values: mx.encode(values, kind, rule))
 
     def mx_values(self, payload: Tensor, kind: BlockFormat, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """The values of a payload; beyond the dtype: its extremes. BitstreamError for a payload of another length."""
+        """Return the values of a payload, limited to the dtype's range; raise BitstreamError for another length."""
         return _decoded(payload, kind, shape, dtype, lambda blocks: mx.decode(blocks, kind))
 
     def nvfp4_codes(self, x: Tensor, scale: Tensor) -> Tensor:
-        """As :meth:`mx_codes` with the scale of the tensor, float32 ()."""
+        """Return blocks as :meth:`mx_codes` does, with the scale of the tensor, float32 ()."""
         return _coded(x, NVFP4_FORMAT, lambda values: nvfp4.encode(values, scale))
 
     def nvfp4_values(self, payload: Tensor, scale: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """As :meth:`mx_values` with the scale of the tensor."""
+        """Return values as :meth:`mx_values` does, with the scale of the tensor, float32 ()."""
         return _decoded(payload, NVFP4_FORMAT, shape, dtype, lambda blocks: nvfp4.decode(blocks, scale))
 
 
@@ -59,6 +59,6 @@ def _decoded(
 
 
 def _block_pieces(count: int, kind: BlockFormat, device: torch.device) -> Iterator[slice]:
-    """The blocks of so many values, so many at a time."""
+    """Yield the blocks of ``count`` values in pieces."""
     blocks, step = -(-count // kind.values), piece_values(count, device) // kind.values
     return (slice(first, min(first + step, blocks)) for first in range(0, blocks, step))

@@ -1,4 +1,4 @@
-"""The entropy coder of JPEG-BASE on whole tensors, by torch."""
+"""Entropy coder of JPEG-BASE on whole tensors, by torch."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from actcodec.golden import entropy_decoder, entropy_encoder
 
 
 class EntropyCoder:
-    """Quantised blocks to an entropy-coded segment, and back. This is the specification of every other way to do it."""
+    """Coder between quantised blocks and an entropy-coded segment; the specification of every other implementation."""
 
     def encode(self, coefficients: Tensor, huffman: str) -> tuple[HuffmanTables, Tensor]:
-        """See :func:`actcodec.golden.entropy_encoder.encode`."""
+        """Return tables and segment of blocks: :func:`actcodec.golden.entropy_encoder.encode`."""
         return entropy_encoder.encode(coefficients, huffman)
 
     def decode(self, segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
-        """See :func:`actcodec.golden.entropy_decoder.decode`."""
+        """Return the blocks of a segment: :func:`actcodec.golden.entropy_decoder.decode`."""
         return entropy_decoder.decode(segment, count, tables)

@@ -1,4 +1,4 @@
-"""How the golden model codes a piece of a matrix in each mode: integers to payload and back."""
+"""Codings of the golden model per mode, from the integers of a piece of a matrix to its payload and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from actcodec.golden.block_starts import Chain, mask_chain
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a matrix whose payload is in one piece: whole strips, or some blocks of one.
+    """Part of a matrix whose payload is contiguous: whole strips, or some blocks of one strip.
 
     In modes without tiles its rows are beats.
     """
@@ -27,11 +27,11 @@ class Piece:
     rows: slice
     columns: slice
     row_beats: int
-    first: int  #: number of its first beat in the order of the payload
-    beats: int  #: padding included
+    first: int  #: number of the piece's first beat in the order of the payload
+    beats: int  #: number of beats, padding included
 
     def scales(self, job: Job, of_groups: Tensor, device: torch.device) -> Tensor:
-        """Scales or offsets (n, 1) of its rows, those of the padding included."""
+        """Return scales or offsets (n, 1) of the piece's rows, padding included."""
         rows = torch.arange(self.rows.start, self.rows.start + self.beats // self.row_beats)
         per_scale = job.channel_rows if job.mode.in_tiles else job.row_beats * job.channel_rows
         return of_groups[rows // per_scale, None].to(device)
@@ -39,11 +39,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Coding:
-    """One mode.
+    """Coding of one mode.
 
-    ``encode(integers, piece, job)`` makes the payload (n,), uint8, of the integers of a piece, (rows, columns), padded: int8,
-    or int16 in affine modes. ``decode(payload, starts, piece, job)`` is the inverse without offsets; ``starts`` (blocks,) says
-    where blocks with masks or of GMC begin. ValueError where a job lacks what its mode needs.
+    ``encode(integers, piece, job)`` returns the payload (n,), uint8, of the integers of a piece, (rows, columns), padded: int8,
+    or int16 in affine modes. ``decode(payload, starts, piece, job)`` is the inverse without offsets; ``starts`` (blocks,) holds
+    where blocks with masks or of GMC begin. Both raise ValueError for a job that lacks what its mode needs.
     """
 
     encode: Callable[[Tensor, Piece, Job], Tensor]
@@ -52,10 +52,10 @@ class Coding:
 
 @dataclass(frozen=True)
 class DirectCoding:
-    """A mode whose payload follows from the values alone.
+    """Coding of a mode whose payload follows from the values alone.
 
-    ``encode(values)`` makes the payload (n,), uint8, of values of any shape; ``decode(payload, count, dtype)`` the values
-    (count,).
+    ``encode(values)`` returns the payload (n,), uint8, of values of any shape; ``decode(payload, count, dtype)`` returns the
+    values (count,).
     """
 
     encode: Callable[[Tensor], Tensor]
@@ -63,7 +63,7 @@ class DirectCoding:
 
 
 def block_chain(job: Job) -> Chain:
-    """How the blocks of a job tell their length, in modes with masks."""
+    """Return how block lengths follow from a job's payload, in modes with masks."""
     return gmc.CHAIN if job.coder is Coder.GMC else mask_chain(job.settings.bits if job.settings else VALUE_BITS)
 
 
@@ -114,7 +114,7 @@ def _from_groups(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Ten
 
 
 def _rows(golden: Any) -> Coding:
-    """Beats of codes of one width, by a golden module's own functions."""
+    """Return the coding of beats with codes of one width by the functions of a golden module."""
     return Coding(
         lambda integers, piece, job: golden.encode(integers, settings_of(job), piece.first),
         lambda payload, starts, piece, job: golden.decode(payload, piece.beats, settings_of(job)),
@@ -130,7 +130,7 @@ DIRECT = {
     Mode.BRC: DirectCoding(brc.encode, brc.decode),
     Mode.BYPASS: DirectCoding(bypass.encode, bypass.decode),
 }
-#: All others but mx, whose blocks a :class:`~actcodec.backends.block_quantizer.BlockQuantizer` makes.
+#: Codings of the other modes, except mx, whose blocks :class:`~actcodec.backends.block_quantizer.BlockQuantizer` computes.
 CODINGS = {
     Mode.SFPR: Coding(_bytes, _from_bytes),
     Mode.SFPR_ZVC: Coding(_masked, _from_masked),

@@ -1,7 +1,6 @@
-"""The arithmetic of ``actnn-sample`` on all values of a tensor, by torch: groups that lie within a sample.
+"""Arithmetic of ``actnn-sample`` on all values of a tensor, by torch: groups that lie within a sample.
 
-This is the specification of every other way to compute it: float32 operations one by one, in the order in which they stand
-here.
+This is the specification of every other implementation: float32 operations one by one in the order written here.
 """
 
 from __future__ import annotations
@@ -18,24 +17,25 @@ from actcodec.golden.random_bits import stochastically_rounded_
 
 
 class GroupQuantizer:
-    """Least and greatest values, codes, and what codes stand for.
+    """Least and greatest values of groups, codes, and their inverse.
 
-    Tensors are (N, ...) with N samples of D values, in groups of ``group`` values, the last of each sample having what is left.
-    Z and R of groups are bfloat16 (N, groups); a code is at most B = 2**b - 1, with ``bits`` b, uint8 (N,), a sample's own.
+    Tensors are (N, ...) with N samples of D values, in groups of ``group`` values; the last group of each sample has the
+    remainder. Z and R of groups are bfloat16 (N, groups); a code is at most B = 2**b - 1, where ``bits``, uint8 (N,), holds b
+    of each sample.
     """
 
     def edges(self, x: Tensor, group: int) -> tuple[Tensor, Tensor]:
-        """Least and greatest value of each group, float32 (N, groups), never -0.0."""
+        """Return the least and greatest value of each group, float32 (N, groups), never -0.0."""
         found = [part.aminmax(dim=2) for part, _ in _parts(_by_sample(x), group)]
         least, greatest = (torch.cat(edges, 1).to(torch.float32) for edges in zip(*found, strict=True))
         # Adding zero turns -0.0, which is neither less nor greater than 0.0, into 0.0.
         return least + 0.0, greatest + 0.0
 
     def codes(self, x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:
-        """``floor(B * (x - Z) / R + rho)``, limited to 0..B, uint8 (N, D).
+        """Return ``floor(B * (x - Z) / R + rho)``, limited to 0..B, uint8 (N, D).
 
-        rho is 1/2 without a seed; with one it is random, so that a fraction is rounded up with the probability of the
-        fraction, to 2**-17.
+        rho is 1/2 without a seed; with one it is random, so that a fraction is rounded up with the probability of the fraction,
+        to 2**-17.
         """
         values = _by_sample(x)
         codes = torch.empty(values.shape, dtype=torch.uint8, device=x.device)
@@ -52,7 +52,10 @@ class GroupQuantizer:
     def values(
         self, codes: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, shape: Sequence[int], dtype: torch.dtype
     ) -> Tensor:
-        """``Z + R * code / B`` in float32, limited to the range of ``dtype`` (R is rounded up), in ``dtype`` and ``shape``."""
+        """Return ``Z + R * code / B``, computed in float32, in ``dtype`` and ``shape``, limited to the dtype's range.
+
+        Values may exceed the range because R is rounded up.
+        """
         rebuilt = torch.empty(codes.shape, dtype=dtype, device=codes.device)
         for piece in _pieces(codes, group):
             values = codes[piece].to(torch.float32).div_(greatest_codes(bits[piece[0]]))
@@ -64,26 +67,26 @@ class GroupQuantizer:
         return rebuilt.view(tuple(shape))
 
     def pack(self, codes: Tensor, bits: int) -> Tensor:
-        """See :func:`actcodec.golden.codes.pack_tight`."""
+        """Return codes packed without gaps: :func:`actcodec.golden.codes.pack_tight`."""
         return pack_tight(codes, bits)
 
     def unpack(self, packed: Tensor, bits: int, count: int) -> Tensor:
-        """See :func:`actcodec.golden.codes.unpack_tight`."""
+        """Return unpacked codes: :func:`actcodec.golden.codes.unpack_tight`."""
         return unpack_tight(packed, bits, count)
 
 
 def sample_count(shape: Sequence[int]) -> int:
-    """Number of samples of a tensor."""
+    """Return the number of samples of a tensor."""
     return shape[0] if len(shape) > 1 else 1
 
 
 def sample_size(shape: Sequence[int]) -> int:
-    """Values per sample."""
+    """Return the number of values per sample."""
     return prod(shape) // sample_count(shape)
 
 
 def greatest_codes(bits: Tensor) -> Tensor:
-    """The greatest code of each sample, B = 2**b - 1, float32 (N, 1)."""
+    """Return the greatest code of each sample, B = 2**b - 1, float32 (N, 1)."""
     return torch.exp2(bits.to(torch.float32))[:, None] - 1
 
 
@@ -92,7 +95,7 @@ def _by_sample(x: Tensor) -> Tensor:
 
 
 def _parts(values: Tensor, group: int) -> list[tuple[Tensor, slice]]:
-    """Views of (N, D) as (N, groups, values), and the numbers of those groups: the whole groups, and what is left."""
+    """Return views of (N, D) as (N, groups, values), with the numbers of those groups: whole groups, and the remainder."""
     whole = values.shape[1] // group
     parts = [(values[:, : whole * group].view(len(values), whole, group), slice(0, whole))] if whole else []
     if values.shape[1] % group:
@@ -101,7 +104,7 @@ def _parts(values: Tensor, group: int) -> list[tuple[Tensor, slice]]:
 
 
 def _pieces(values: Tensor, group: int) -> Iterator[tuple[slice, slice]]:
-    """(N, D) in pieces of whole samples, or of whole groups of one, in the order of memory."""
+    """Yield pieces of (N, D) of whole samples, or of whole groups of one sample, in the order of memory."""
     samples, size = values.shape
     most = piece_values(values.numel(), values.device)
     together, step = max(most // size, 1), size if size <= most else max(most // group, 1) * group
@@ -113,7 +116,7 @@ def _pieces(values: Tensor, group: int) -> Iterator[tuple[slice, slice]]:
 def _with_ranges(
     values: Tensor, piece: tuple[slice, slice], group: int, low: Tensor, extent: Tensor
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Views of the values of a piece as (n, groups, values), and Z and R of those groups, float32 (n, groups, 1)."""
+    """Yield views of the values of a piece as (n, groups, values), and Z and R of those groups, float32 (n, groups, 1)."""
     before = piece[1].start // group
     for part, groups in _parts(values, group):
         here = slice(before + groups.start, before + groups.stop)

@@ -1,9 +1,9 @@
-"""``Job``: what a driver tells the unit about one tensor, and the beats that it feeds and receives.
+"""Description of one tensor's job for a unit, and conversion between tensors and the beats that the unit sees.
 
-A backend (the torch model, a simulated unit) sees a tensor only as a :class:`Job`, 8-value beats and payload bytes. For
-compression the driver views the tensor as a matrix, computes the scales, writes the job, and streams ``beats_in(x, view)``;
-for decompression it writes the same job with reciprocals as scales, streams the payload, and turns the beats that come back
-into the tensor with :func:`tensor_from_beats`.
+A backend (the torch model, a simulated unit) sees a tensor only as a :class:`Job`, 8-value beats and payload bytes. To
+compress, the driver views the tensor as a matrix, computes the scales, writes the job, and streams ``beats_in(x, view)``. To
+decompress, it writes the same job with reciprocals as scales, streams the payload, and converts the resulting beats to the
+tensor with :func:`tensor_from_beats`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ FORMATS = {dtype: form for form, dtype in DTYPES.items()}
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """Everything that crosses to the hardware for one tensor besides the data.
+    """Everything besides the data that the hardware receives for one tensor.
 
-    The precision fields (``const_bits``, ``pass1_bits``, ``rounding``) are fixed when a unit is built; they are here so
-    that a backend can refuse a job for which its unit was not built. ``rounding`` is None for decompression, which does not
-    depend on it.
+    The precision fields (``const_bits``, ``pass1_bits``, ``rounding``) are fixed when a unit is built; they allow a backend to
+    refuse a job for which its unit was not built. ``rounding`` is None for decompression, which does not depend on it.
     """
 
     mode: Mode
@@ -46,36 +45,37 @@ class Job:
     const_bits: int = 0  #: DCT precision; 0 in modes without a DCT
     pass1_bits: int = 0
     rounding: Rounding | None = None
-    settings: AffineSettings | None = None  #: of affine modes; seed and rounding mean nothing to decompression
+    settings: AffineSettings | None = None  #: affine modes only; decompression ignores seed and rounding
     offsets: Tensor = field(default_factory=lambda: _NO_OFFSETS)  #: blpa: int16 (scale_groups,), CPU; else empty
-    coder: Coder = Coder.ZVC  #: of jpeg-act
-    point: int = 0  #: reconstruction point in eighths of a step, which means nothing to compression
-    mx: MxSettings | None = None  #: of mode mx
+    coder: Coder = Coder.ZVC  #: coder of jpeg-act's blocks
+    point: int = 0  #: reconstruction point in eighths of a step; ignored by compression
+    mx: MxSettings | None = None  #: mode mx only
 
 
 def settings_of(job: Job) -> AffineSettings:
-    """How a job of an affine mode quantises; ValueError for a job that does not say."""
+    """Return the settings of a job of an affine mode; raise ValueError for a job without settings."""
     if job.settings is None:
         raise ValueError(f"a job of mode {job.mode.label} needs settings")
     return job.settings
 
 
 def mx_of(job: Job) -> MxSettings:
-    """How a job of mode mx codes; ValueError for a job that does not say."""
+    """Return the settings of a job of mode mx; raise ValueError for a job without settings."""
     if job.mx is None:
         raise ValueError("a job of mode mx needs a format")
     return job.mx
 
 
 def payload_shifts(row_major: Sequence[int]) -> tuple[int, ...]:
-    """64 shifts ordered [vertical][horizontal frequency] (``cdu_spec.dqt.shifts``) in the order of the payload."""
+    """Return 64 shifts in payload order, from order [vertical][horizontal frequency] (``cdu_spec.dqt.shifts``)."""
     return tuple(row_major[index] for index in COEFFICIENT_ORDER)
 
 
 def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
-    """The scale of each group of ``channel_rows`` rows in the order in which rows pass, float32 (scale_groups,), CPU.
+    """Return the scale of each group of ``channel_rows`` rows in payload order, float32 (scale_groups,), CPU.
 
-    Groups that begin in the padding have scale 1; in division that of the last channel, for they repeat its values.
+    Groups that begin in the padding have scale 1; in division they have the scale of the last channel, whose values they
+    repeat.
     """
     if not view.mode.has_scales:
         return torch.ones(view.scale_groups, dtype=torch.float32)
@@ -88,7 +88,7 @@ def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
 
 
 def group_offsets(per_channel: Tensor, view: MatrixView) -> Tensor:
-    """The offset of each group of rows, int16 (scale_groups,), CPU; empty in modes without offsets."""
+    """Return the offset of each group of rows, int16 (scale_groups,), CPU; empty in modes without offsets."""
     if not view.mode.has_offsets:
         return _NO_OFFSETS
     return per_channel.detach().cpu().repeat(view.scale_groups // view.channels)
@@ -107,10 +107,10 @@ def compression_job(
     coder: Coder = Coder.ZVC,
     mx: MxSettings | None = None,
 ) -> Job:
-    """The job of compressing a tensor with this view.
+    """Return the job of compressing a tensor with this view.
 
     ``multipliers`` is float32 (channels,), ignored by brc, bypass and mx; ``settings`` go with affine modes, ``offsets``, int16
-    (channels,), with blpa, ``coder`` with jpeg-act, ``mx`` with that mode. Raises UserError for settings that the mode does not
+    (channels,), with blpa, ``coder`` with jpeg-act, ``mx`` with mode mx. Raises UserError for settings that the mode does not
     take.
     """
     check_settings(view.mode, settings)
@@ -134,7 +134,7 @@ def compression_job(
 
 
 def decompression_job(header: Header, shifts: Sequence[int], reciprocals: Tensor, offsets: Tensor = _NO_OFFSETS) -> Job:
-    """The job of decompressing a stream; all of it stands in the stream."""
+    """Return the job of decompressing a stream with these tables; ``reciprocals`` is float32, ``offsets`` int16 (channels,)."""
     view = header.view
     return Job(
         view.mode,
@@ -155,20 +155,20 @@ def decompression_job(header: Header, shifts: Sequence[int], reciprocals: Tensor
 
 
 def padded_view(job: Job) -> MatrixView:
-    """The padded matrix of a job as a matrix of its own; a beat is a row in modes without tiles."""
+    """Return the padded matrix of a job as a view without padding; in modes without tiles a beat is a row."""
     row_beats = job.row_beats if job.mode.in_tiles else 1
     return MatrixView(job.beats // row_beats, row_beats * LANES, 1, 1, job.mode)
 
 
 def beats_in(x: Tensor, view: MatrixView) -> Tensor:
-    """The values of ``x`` as beats (view.beats, 8) of the dtype of ``x``, in feeding order.
+    """Return the values of ``x`` as beats (view.beats, 8) of the dtype of ``x``, in feeding order.
 
-    Order and padding: see :func:`actcodec.golden.blocks.to_beats` and :func:`~actcodec.golden.blocks.padded`.
+    :func:`actcodec.golden.blocks.to_beats` defines the order, :func:`~actcodec.golden.blocks.padded` the padding.
     """
     return blocks.to_beats(blocks.padded(x.contiguous(), view), view)
 
 
 def tensor_from_beats(beats: Tensor, view: MatrixView, shape: Sequence[int]) -> Tensor:
-    """The inverse of :func:`beats_in`: a tensor of ``shape``, what stands in the padding is dropped."""
+    """Return the tensor of ``shape`` whose values ``beats`` hold; inverse of :func:`beats_in`, drops the padding."""
     matrix = blocks.from_beats(beats, view)
     return blocks.unpadded(matrix, view, prod(shape)).reshape(tuple(shape))

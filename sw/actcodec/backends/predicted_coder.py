@@ -1,8 +1,8 @@
-"""The arithmetic of ``blpa-coded`` and ``cusz`` on all values of a tensor, by torch: whole steps, predicted and entropy coded.
+"""Arithmetic of ``blpa-coded`` and ``cusz`` on all values of a tensor, by torch: whole steps, predicted and entropy coded.
 
-This is the specification of every other way to compute it. Steps are float32, (1,) or (channels,), positive; channels are
-counted by the second axis (a tensor of rank 1 is one). Prediction is that of :mod:`actcodec.golden.lorenzo`, along as many axes
-as are asked for, or as make the fewest bits.
+This is the specification of every other implementation. Steps are float32, (1,) or (channels,), positive; axis 1 counts
+channels, and a tensor of rank 1 is one channel. :mod:`actcodec.golden.lorenzo` predicts along a given number of axes, or along
+the number that makes the fewest bits.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Predicted:
 
     dimensions: int  #: axes that predict, 0 to 3
     coded: CodedIntegers
-    places: Tensor  #: int64 (outliers,): where values that have no whole number are in the flattened tensor
+    places: Tensor  #: int64 (outliers,): positions in the flattened tensor of values without a whole number
 
 
 class PredictedCoder:
-    """Tensors as whole numbers of steps, and back."""
+    """Coder of tensors as whole numbers of steps."""
 
     def cells(self, x: Tensor, step: Tensor) -> Predicted:
-        """The steps in which finite values lie, at most 2**27 from zero, as codec ``blpa-coded`` counts them. No outliers."""
+        """Return the steps of finite values, at most 2**27 from zero, counted as in codec ``blpa-coded``, without outliers."""
         dimensions, coded = encode(x, partial(whole_cells, step=step), None)
         return Predicted(dimensions, coded, torch.zeros(0, dtype=torch.int64, device=x.device))
 
     def multiples(self, x: Tensor, step: Tensor, dimensions: int | None = None) -> Predicted:
-        """The nearest multiples of steps; outliers are more than 2**27 of them from zero."""
+        """Return the nearest multiples of steps; values more than 2**27 steps from zero are outliers."""
         dimensions, coded = encode(x, partial(whole_multiples, step=step), dimensions)
         return Predicted(dimensions, coded, _places_beyond(x, step))
 
@@ -53,7 +53,7 @@ class PredictedCoder:
         rectified: bool = False,
         line: Line | None = None,
     ) -> Tensor:
-        """The middles of the steps of :meth:`cells`, as :meth:`~actcodec.backends.step_quantizer.StepQuantizer.values`."""
+        """Return the middles of the steps of :meth:`cells`; the options are those of :meth:`StepQuantizer.values`."""
         rebuilt = torch.empty(tuple(shape), dtype=dtype, device=step.device)
         _, channels, length = channels_shape(tuple(shape))
         for samples, numbers in decode(predicted.coded, tuple(shape), predicted.dimensions):
@@ -63,7 +63,7 @@ class PredictedCoder:
         return rebuilt
 
     def products(self, predicted: Predicted, step: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """The multiples of steps of :meth:`multiples`, float64 products rounded to ``dtype``; zero for outliers."""
+        """Return the results of :meth:`multiples` times their steps, in float64, rounded to ``dtype``; outliers are zero."""
         rebuilt = torch.empty(tuple(shape), dtype=dtype, device=step.device)
         limit = torch.finfo(dtype)
         for samples, numbers in decode(predicted.coded, tuple(shape), predicted.dimensions):
@@ -73,25 +73,25 @@ class PredictedCoder:
 
 
 def whole_cells(part: Tensor, step: Tensor) -> Tensor:
-    """Numbers of the steps in which the values of a part of a tensor, with the first of its channels, lie; int32."""
+    """Return the step of each value of a part of a tensor that starts with its first channel, int32."""
     values = per_channel(part.to(torch.float32))
     return cells(values, step[: values.shape[1], None]).to(torch.int32).view(part.shape)
 
 
 def whole_multiples(part: Tensor, step: Tensor) -> Tensor:
-    """Numbers of steps of such a part, rounded to nearest even, int32; zero where they are too many."""
+    """Return the values of such a part in steps, rounded to nearest even, int32; zero for outliers."""
     exact = _exact(part, step)
     return exact.masked_fill_(exact.abs() > MAX_MAGNITUDE, 0).to(torch.int32).view(part.shape)
 
 
 def _exact(part: Tensor, step: Tensor) -> Tensor:
-    """Whole numbers of steps, float64 (n, channels, m)."""
+    """Return the values in steps, rounded to whole numbers, float64 (n, channels, m)."""
     values = per_channel(part).to(torch.float64)
     return values.div_(step[: values.shape[1], None].to(torch.float64)).round_()
 
 
 def _places_beyond(x: Tensor, step: Tensor) -> Tensor:
-    """Where the flattened tensor has values of too many steps, int64 (n,)."""
+    """Return the positions in the flattened tensor of values with too many steps, int64 (n,)."""
     found, size = [], x[0].numel()
     for samples in sample_pieces(tuple(x.shape), x.device):
         beyond = _exact(x[samples], step).abs_() > MAX_MAGNITUDE

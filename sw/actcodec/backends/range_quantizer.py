@@ -1,8 +1,8 @@
-"""The arithmetic of ``division-float`` and ``actnn-float`` on all values of a tensor, by torch: codes with a step per range.
+"""Arithmetic of ``division-float`` and ``actnn-float`` on all values of a tensor, by torch: codes with a step per range.
 
-This is the specification of every other way to compute it: float32 operations one by one, in the order in which they stand
-here, and sums in float64 in the order of memory. Ranges are ``range_values`` consecutive values; the last one may have fewer.
-With ``means``, which come with ranges of a map each, everything is about what is left of the values without them.
+This is the specification of every other implementation: float32 operations one by one in the order written here, and sums in
+float64 in the order of memory. A range is ``range_values`` consecutive values; the last one may have fewer. With ``means``,
+whose ranges are one map each, all functions apply to the values less their means.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from actcodec.golden.random_bits import random_numbers
 
 
 class RangeQuantizer:
-    """Means of cells, least and greatest values of ranges, codes, and what they stand for."""
+    """Means of cells, least and greatest values of ranges, codes, and their inverse."""
 
     def means(self, x: Tensor, pooling: Pooling) -> Tensor:
-        """Of each cell of finite x, float32 (cells,)."""
+        """Return the mean of each cell of finite x, float32 (cells,)."""
         flat = x.flatten()
         parts = range_pieces(x.numel(), pooling.height * pooling.width, x.device)
         return torch.cat([cell_means(flat[part], pooling.part(part)) for part in parts])
 
     def edges(self, x: Tensor, range_values: int, means: Means | None = None) -> tuple[Tensor, Tensor]:
-        """Least and greatest value of each range, float32 (ranges,), never -0.0."""
+        """Return the least and greatest value of each range, float32 (ranges,), never -0.0."""
         parts = range_pieces(x.numel(), range_values, x.device)
         edges = [_least_and_greatest(_values(x, part, means), range_values) for part in parts]
         least, greatest = (torch.cat(one) for one in zip(*edges, strict=True))
@@ -40,7 +40,7 @@ class RangeQuantizer:
     def codes(
         self, x: Tensor, range_values: int, low: Tensor, step: Tensor, bits: int, seed: int | None, means: Means | None = None
     ) -> Tensor:
-        """``floor((x - low) / step + rho)``, limited to 0 .. 2**bits - 1, uint8 (ceil(values * bits / 8),).
+        """Return ``floor((x - low) / step + rho)``, limited to 0 .. 2**bits - 1, uint8 (ceil(values * bits / 8),).
 
         rho is 1/2 without a seed; with one it is a random multiple of 2**-16 below 1. ``low`` and ``step`` are 16-bit floats
         (ranges,).
@@ -64,7 +64,7 @@ class RangeQuantizer:
         dtype: torch.dtype,
         means: Means | None = None,
     ) -> Tensor:
-        """``low + step * code``, and the means, in ``shape`` and ``dtype``; beyond the dtype: its extremes."""
+        """Return ``low + step * code`` plus the means, in ``shape`` and ``dtype``, limited to the dtype's range."""
         count = prod(shape)
         unpacked = unpack_tight(codes, bits, count)
         rebuilt = torch.empty(count, dtype=dtype, device=codes.device)
@@ -77,7 +77,7 @@ class RangeQuantizer:
         return rebuilt.view(tuple(shape))
 
     def upsampled(self, means: Means, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """The means alone, in ``shape`` and ``dtype``; beyond the dtype: its extremes."""
+        """Return the means alone, in ``shape`` and ``dtype``, limited to the dtype's range."""
         rebuilt = torch.empty(prod(shape), dtype=dtype, device=means.means.device)
         for part in range_pieces(rebuilt.numel(), means.pooling.height * means.pooling.width, rebuilt.device):
             rebuilt[part] = as_dtype(means.at(part), dtype)
@@ -85,19 +85,19 @@ class RangeQuantizer:
 
 
 def range_pieces(count: int, range_values: int, device: torch.device) -> Iterator[slice]:
-    """So many values in pieces of whole ranges."""
+    """Yield slices of ``count`` values, each of whole ranges."""
     step = max(piece_values(count, device) // range_values, 1) * range_values
     return (slice(first, min(first + step, count)) for first in range(0, count, step))
 
 
 def _values(x: Tensor, part: slice, means: Means | None) -> Tensor:
-    """Those of a piece, less means, float32 (n,)."""
+    """Return the values of a piece, less means, float32 (n,)."""
     values = x.reshape(-1)[part].to(torch.float32)
     return values if means is None else values - means.at(part)
 
 
 def _least_and_greatest(values: Tensor, range_values: int) -> tuple[Tensor, Tensor]:
-    """Of each range, float32 (ranges,)."""
+    """Return the least and greatest value of each range, float32 (ranges,)."""
     full = values
     if values.numel() % range_values:
         full = values[-1:].expand(-(-values.numel() // range_values) * range_values).clone()
@@ -107,6 +107,6 @@ def _least_and_greatest(values: Tensor, range_values: int) -> tuple[Tensor, Tens
 
 
 def _spread(per_range: Tensor, range_values: int, part: slice) -> Tensor:
-    """float32 (n,) of the values of a piece of whole ranges, from 16-bit floats (ranges,)."""
+    """Return 16-bit floats (ranges,) repeated for the values of a piece of whole ranges, float32 (n,)."""
     here = per_range[part.start // range_values : -(-part.stop // range_values)]
     return here.to(torch.float32).repeat_interleave(range_values)[: part.stop - part.start]

@@ -1,7 +1,7 @@
-"""The arithmetic of ``acgc-quant`` on all values of a tensor, by torch: rows of whole numbers of steps in 1 to 16 bits.
+"""Arithmetic of ``acgc-quant`` on all values of a tensor, by torch: rows of whole numbers of steps in 1 to 16 bits.
 
-This is the specification of every other way to compute it. A row is a channel, axis 1, or the whole tensor where one step is
-given for it; the codes of a row are those of its values in the order of memory.
+This is the specification of every other implementation. A row is a channel, axis 1, or the whole tensor if it has one step; the
+codes of a row are in the order of memory.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ _BYTE, _LOWEST = 8, 255
 
 @dataclass(frozen=True, eq=False)
 class RowSteps:
-    """How the values of each row are quantised; all (rows,)."""
+    """Quantisation parameters of each row, all (rows,)."""
 
     steps: Tensor  #: float32, positive
-    bits: Tensor  #: uint8, 1 to 16: of a code
-    signed: Tensor  #: boolean: a code's highest bit counts negative
+    bits: Tensor  #: uint8, 1 to 16: bits of a code
+    signed: Tensor  #: boolean: whether a code's highest bit counts negative
 
     @property
     def ends(self) -> tuple[Tensor, Tensor]:
-        """See :func:`code_ends`."""
+        """Return the steps that codes reach below and above zero, float64 (rows,); see :func:`code_ends`."""
         return code_ends(self.bits.to(torch.float64), self.signed)
 
     @property
     def widths(self) -> list[int]:
-        """The numbers of bits that occur, ascending."""
+        """Return the numbers of bits that occur, ascending."""
         return sorted(set(self.bits.tolist()))
 
     def places(self, counts: Tensor) -> tuple[dict[int, tuple[int, int]], int]:
-        """Where the codes of each width begin in the stream if rows have so many, int64 (rows,); and its bytes.
+        """Return where the codes of each width begin in the stream, and the bytes of the stream.
 
-        Of codes of more than a byte the lower 8 bits of all come first, then what is above: a first byte for each.
+        ``counts``, int64 (rows,), is the number of codes of each row. Codes of more than a byte are stored as the lower 8 bits
+        of all codes, then their upper bits; each width has a first byte for both parts.
         """
         found, first = {}, 0
         for width in self.widths:
@@ -56,13 +57,13 @@ class RowSteps:
 
 
 class RowQuantizer:
-    """Codes of rows, those of one width together, without gaps; and what they stand for."""
+    """Codes of rows, those of one width together, without gaps, and their inverse."""
 
     def codes(self, x: Tensor, steps: RowSteps, seed: int, *, drop_zeros: bool) -> tuple[Tensor, Tensor]:
-        """Finite x in steps, rounded up with the probability of the fraction, limited to what the codes reach.
+        """Return codes of finite x in steps, rounded up with the probability of the fraction, limited to the codes' range.
 
-        Returns a mask of the codes that are not zero, uint8 (ceil(values / 8),), where zeros are dropped, else (0,); and the
-        codes that are kept, uint8 (bytes,), see :meth:`RowSteps.places`.
+        The first result is a mask of the nonzero codes, uint8 (ceil(values / 8),), if zeros are dropped, else (0,); the second
+        is the kept codes, uint8 (bytes,), as :meth:`RowSteps.places` describes.
         """
         planes = _planes(x, steps, seed)
         present = ((planes[0] if len(planes) == 1 else planes.amax(0)) != 0) if drop_zeros else None
@@ -76,7 +77,7 @@ class RowQuantizer:
         return mask, torch.cat(parts)
 
     def values(self, codes: Tensor, mask: Tensor, steps: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """The products of codes and steps in ``shape`` and ``dtype``; an empty mask: all codes are there."""
+        """Return the products of codes and steps in ``shape`` and ``dtype``; with an empty mask all codes are present."""
         rows = Rows(tuple(shape), len(steps.steps))
         counts = torch.full((rows.count,), 0 if mask.numel() else rows.length, device=codes.device)
         if mask.numel():
@@ -92,7 +93,7 @@ class RowQuantizer:
 
 
 def _planes(x: Tensor, steps: RowSteps, seed: int) -> Tensor:
-    """Codes in planes of their lower 8 bits and, where there are more, of what is above, uint8 (planes, rows, values)."""
+    """Return codes as planes of their lower 8 bits and, beyond 8 bits, of their upper bits, uint8 (planes, rows, values)."""
     least, greatest = (end[:, None] for end in steps.ends)
     rows = Rows(tuple(x.shape), len(steps.steps))
     count = 2 if int(steps.bits.max()) > _BYTE else 1
@@ -108,7 +109,7 @@ def _planes(x: Tensor, steps: RowSteps, seed: int) -> Tensor:
 
 
 def _present(mask: Tensor, rows: Rows, piece: Piece) -> Tensor:
-    """Whether values of a piece have a code, boolean (rows, values)."""
+    """Return whether the values of a piece have a code, boolean (rows, values)."""
     shape = tuple(extent.stop - extent.start for extent in piece)
     if not mask.numel():
         return torch.ones(shape, dtype=torch.bool, device=mask.device)
@@ -117,7 +118,7 @@ def _present(mask: Tensor, rows: Rows, piece: Piece) -> Tensor:
 
 
 def _whole_steps(present: Tensor, steps: RowSteps, rows: slice, codes: dict[int, _Codes]) -> Tensor:
-    """The next values of some rows in steps, int32 (rows, values), where ``present`` says that there is a code for them."""
+    """Return the next values of some rows in steps, int32 (rows, values); ``present`` marks those with a code."""
     bits = steps.bits[rows]
     whole = torch.zeros(present.shape, dtype=torch.int32, device=bits.device)
     for width in sorted(set(bits.tolist())):
@@ -128,14 +129,14 @@ def _whole_steps(present: Tensor, steps: RowSteps, rows: slice, codes: dict[int,
 
 
 class _Codes:
-    """Codes of one width, taken in turn."""
+    """Reader of the codes of one width."""
 
     def __init__(self, codes: Tensor, width: int, first: tuple[int, int]) -> None:
         self._low, self._high = codes[first[0] :], codes[first[1] :]
         self._width, self._first = width, 0
 
     def take(self, count: int) -> Tensor:
-        """The next ones, int32 (count,)."""
+        """Return the next ``count`` codes, int32 (count,)."""
         here = slice(self._first, self._first + count)
         self._first = here.stop
         codes = unpack_part(self._low, min(self._width, _BYTE), here).to(torch.int32)
@@ -145,11 +146,11 @@ class _Codes:
 
 
 def code_ends(bits: Tensor, signed: Tensor) -> tuple[Tensor, Tensor]:
-    """How many steps codes of so many bits, float64 (rows,), reach below and above zero, float64 (rows,)."""
+    """Return the numbers of steps that codes of ``bits`` bits reach below and above zero; all float64 (rows,)."""
     least = torch.where(signed, torch.exp2(bits - 1), 0.0)
     return least, torch.exp2(bits) - 1 - least
 
 
 def by_row(x: Tensor, count: int) -> Tensor:
-    """A tensor of rank 2 or more, or with one row, as (outer, rows, inner)."""
+    """Return a tensor of rank 2 or more, or with one row, as (outer, rows, inner)."""
     return x.reshape(x.shape[0], count, -1) if count > 1 else x.reshape(1, 1, -1)

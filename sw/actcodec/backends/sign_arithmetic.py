@@ -1,7 +1,6 @@
-"""The arithmetic of exact signs beside a reconstruction, by torch (:mod:`actcodec.codecs.sign_corrections`).
+"""Arithmetic of exact signs beside a reconstruction, by torch (:mod:`actcodec.codecs.sign_corrections`).
 
-This is the specification of every other way to compute it: float32 operations one by one, in the order in which they stand
-here.
+This is the specification of every other implementation: float32 operations one by one in the order written here.
 """
 
 from __future__ import annotations
@@ -23,35 +22,35 @@ from actcodec.golden.shapes import Box, boxes
 if TYPE_CHECKING:
     from actcodec.backends.backend import Backend
 
-#: Steps that are told apart: -1 stands for itself and all below, the most for all above.
+#: Range of the steps that are distinguished: -1 stands for all steps below, too, and the greatest for all above.
 LEAST_STEPS, MOST_STEPS = -1, VALUE_MAX + 1
 _PLACES = MOST_STEPS - LEAST_STEPS + 1
 
 
 @dataclass(frozen=True, eq=False)
 class Signs:
-    """What tells the signs of a tensor once a reconstruction is there."""
+    """Description of a tensor's signs relative to a reconstruction."""
 
-    limit: int  #: a value counts as positive where the reconstruction has more steps than so many, 0 to 127
-    wrong: Tensor  #: uint8 (ceil(values / 8),): where that is wrong, value i at bit ``i % 8`` of byte ``i // 8``
+    limit: int  #: limit, 0 to 127: a value counts as positive if its reconstruction has more steps
+    wrong: Tensor  #: uint8 (ceil(values / 8),): whether that sign is wrong, value i at bit ``i % 8`` of byte ``i // 8``
 
 
 class SignArithmetic:
-    """Reconstructions are (N, channels, n), contiguous, of a dtype that a unit gets; ``unit``, a step, is float32 (channels,).
+    """Arithmetic on reconstructions (N, channels, n), contiguous, of a unit's dtype; ``unit``, a step, is float32 (channels,).
 
     Parameters
     ----------
     backend
-        Packs bits, as mode brc.
+        Backend that packs bits, as mode brc.
     """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
     def signs(self, decoded: Tensor, unit: Tensor, original: Tensor) -> Signs:
-        """With the fewest wrong; ``original`` is of shape and dtype of ``decoded``, contiguous. Zero counts as not positive.
+        """Return the signs with the fewest wrong ones; zero counts as not positive.
 
-        ``decoded`` may be overwritten.
+        ``original`` is contiguous, of shape and dtype of ``decoded``, which may be overwritten.
         """
         for box in _boxes(decoded):
             decoded[box] = _steps(decoded[box].to(torch.float32), unit, box)
@@ -64,9 +63,9 @@ class SignArithmetic:
         return Signs(limit, self._backend.compress_tensor(steps, view, job))
 
     def finish(self, decoded: Tensor, unit: Tensor, signs: Signs | None, line: Line | None, *, rectified: bool) -> None:
-        """Give a reconstruction these signs, and make of the values what a line makes; in place.
+        """Correct the signs of a reconstruction and apply a line to its values, in place.
 
-        What is not positive is at most zero, and zero where it is ``rectified``; beyond the dtype: its extremes.
+        Values that are not positive become at most zero, and zero if ``rectified``. Results are limited to the dtype's range.
         """
         wrong = None if signs is None else self._unpacked(signs.wrong, decoded).view(decoded.shape)
         details = torch.finfo(decoded.dtype)
@@ -80,18 +79,19 @@ class SignArithmetic:
             decoded[box] = as_dtype(values if line is None else line(values, box), decoded.dtype)
 
     def _unpacked(self, bits: Tensor, decoded: Tensor) -> Tensor:
-        """Boolean (values,)."""
+        """Return the bits as boolean (values,)."""
         header = Header(Mode.BRC, FORMATS[decoded.dtype], (decoded.numel(),), bits.numel())
         job = decompression_job(header, (), torch.zeros(0, device=bits.device))
         return self._backend.decompress_tensor(bits, header.view, job, header.shape).to(torch.bool)
 
 
 def best_limit(counts: Tensor) -> int:
-    """The limit with the fewest errors; ``counts``, int64 (2, n), says how often steps from the least to the most occur.
+    """Return the limit with the fewest errors.
 
-    First with values that are not positive, then with positive ones.
+    ``counts``, int64 (2, n), holds how often steps from the least to the greatest occur, first with values that are not
+    positive, then with positive ones.
     """
-    # What is above the last limit is positive whichever it is.
+    # Steps above the last limit are positive with every limit.
     others, positives = counts.cumsum(1)[:, 1:-1]
     return int((positives - others).argmin())
 
@@ -105,7 +105,7 @@ def _counts(steps: Tensor, original: Tensor) -> Tensor:
 
 
 def _steps(values: Tensor, unit: Tensor, box: Box) -> Tensor:
-    """The float32 values of a box in steps, a new tensor."""
+    """Return the float32 values of a box in steps, a new tensor."""
     return (values / unit[box[1], None]).round_().clamp_(LEAST_STEPS, MOST_STEPS)
 
 

@@ -1,7 +1,6 @@
-"""The arithmetic of ``blpa-float`` on all values of a tensor, by torch: codes of the steps of a channel.
+"""Arithmetic of ``blpa-float`` on all values of a tensor, by torch: codes of the steps of a channel.
 
-This is the specification of every other way to compute it: float32 operations one by one, in the order in which they stand
-here.
+This is the specification of every other implementation: float32 operations one by one in the order written here.
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ from actcodec.golden.shapes import Box, boxes, channel_view, channels_shape
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """``slope * a + shift`` of the values a of each channel; float32 (channels,)."""
+    """Function ``slope * a + shift`` of the values a of each channel; both float32 (channels,)."""
 
     slope: Tensor
     shift: Tensor
 
     def __call__(self, values: Tensor, box: Box) -> Tensor:
-        """Of the values of a box of a tensor, float32 (n, channels, m), which are overwritten."""
+        """Apply the line to the values of a box of a tensor, float32 (n, channels, m), in place."""
         return values.mul_(self.slope[box[1], None]).add_(self.shift[box[1], None])
 
 
 class StepQuantizer:
-    """Codes of steps, packed, and the middles of these steps.
+    """Packed codes of steps, and the middles of these steps.
 
-    Channels are counted by the second axis (a tensor of rank 1 is one). Code c of ``bits`` bits stands for the values above
-    ``first + c`` steps up to ``first + c + 1``, none of which goes across zero; ``step`` is float32 (channels,), positive,
-    ``first`` int16 (channels,).
+    Axis 1 counts channels; a tensor of rank 1 is one channel. Code c of ``bits`` bits stands for values above
+    ``first + c`` and up to ``first + c + 1`` steps; no step contains values on both sides of zero. ``step`` is float32
+    (channels,), positive, ``first`` int16 (channels,).
     """
 
     def pack(self, x: Tensor, step: Tensor, first: Tensor, bits: int) -> Tensor:
-        """Of finite x with any strides, uint8 (ceil(values * bits / 8),)."""
+        """Return packed codes of finite x with any strides, uint8 (ceil(values * bits / 8),)."""
         codes = torch.empty(channels_shape(tuple(x.shape)), dtype=torch.uint8, device=x.device)
         for box in boxes(tuple(x.shape), x.device):
             steps = cells(channel_view(x, box).to(torch.float32), step[box[1], None])
@@ -58,18 +57,18 @@ class StepQuantizer:
         rectified: bool = False,
         line: Line | None = None,
     ) -> Tensor:
-        """The middles of steps in ``shape`` and ``dtype``; beyond the dtype: its extremes.
+        """Return the middles of steps in ``shape`` and ``dtype``, limited to the dtype's range.
 
         Parameters
         ----------
         packed, step, first, bits
-            See :meth:`pack`.
+            As for :meth:`pack`, and its result.
         shape, dtype
-            Of the original.
+            Shape and dtype of the original.
         rectified
-            Negative middles become zero.
+            Turn negative middles into zero.
         line
-            What becomes of them then, before they are brought to the dtype.
+            Function applied to the middles before conversion to the dtype.
         """
         whole = tuple(shape)
         codes = unpack_tight(packed, bits, prod(whole)).view(channels_shape(whole))
@@ -81,14 +80,14 @@ class StepQuantizer:
 
 
 def cells(values: Tensor, step: Tensor) -> Tensor:
-    """The number of the step in which each value lies, float32; its end belongs to the step below, as does zero."""
+    """Return the number of each value's step, float32; a step includes its upper end, zero belongs to the step below."""
     numbers = (values / step).ceil_().sub_(1)
-    # Where the quotient is too small for a float, the sign still counts.
+    # The sign still counts if the quotient is too small for a float.
     return torch.where(values > 0, numbers.clamp_min(0), numbers.clamp_max(-1))
 
 
 def finished(values: Tensor, box: Box, dtype: torch.dtype, *, rectified: bool, line: Line | None) -> Tensor:
-    """Middles of steps, float32, as they are wanted: see :meth:`StepQuantizer.values`."""
+    """Return middles of steps, float32, rectified, transformed and converted as in :meth:`StepQuantizer.values`."""
     if rectified:
         values.clamp_min_(0)
     return as_dtype(values if line is None else line(values, box), dtype)

@@ -1,4 +1,4 @@
-"""The golden model as a backend."""
+"""Golden model as a backend."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from actcodec.golden.sfpr import inverse_sfpr, sfpr, sfpr16
 
 
 class TorchBackend(Backend):
-    """Computes jobs with the golden functions, on the device of the data.
+    """Backend that computes jobs with the golden functions, on the device of the data.
 
-    Codecs take the way over whole tensors (``*_tensor``), which needs no rearrangement into beats; the way over beats is
-    what any other backend does.
+    Codecs use the methods for whole tensors (``*_tensor``), which need no rearrangement into beats; the methods for beats
+    correspond to any other backend.
     """
 
     def compress(self, job: Job, beats: Tensor) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         if job.mode in DIRECT:
             return DIRECT[job.mode].encode(beats)
         if job.mode is Mode.MX:
@@ -37,7 +37,7 @@ class TorchBackend(Backend):
         return _encoded(blocks.from_beats(beats, view), view, job)
 
     def decompress(self, job: Job, payload: Tensor) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         if job.mode in DIRECT:
             return DIRECT[job.mode].decode(payload, job.beats * LANES, DTYPES[job.dtype]).view(-1, LANES)
         if job.mode is Mode.MX:
@@ -46,7 +46,7 @@ class TorchBackend(Backend):
         return blocks.to_beats(_decoded(payload, view, job), view)
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         if job.mode in DIRECT:
             return DIRECT[job.mode].encode(x)
         if job.mode is Mode.MX:
@@ -57,7 +57,7 @@ class TorchBackend(Backend):
         return _encoded((x if whole else blocks.padded(x, view)).reshape(-1, view.columns), view, job)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         if job.mode in DIRECT:
             return DIRECT[job.mode].decode(payload, view.columns, DTYPES[job.dtype]).view(tuple(shape))
         if job.mode is Mode.MX:
@@ -67,21 +67,21 @@ class TorchBackend(Backend):
         return _decoded(payload, view, job).view(-1)[: prod(shape)].view(tuple(shape))
 
     def _blocks_of(self, values: Tensor, job: Job) -> Tensor:
-        """Values of any shape as blocks of MX."""
+        """Return values of any shape as blocks of MX."""
         settings = mx_of(job)
         return self.block_quantizer().mx_codes(values, settings.kind, settings.rule)
 
     def _of_blocks(self, payload: Tensor, job: Job, shape: Sequence[int]) -> Tensor:
-        """The values of blocks of MX."""
+        """Return the values of blocks of MX."""
         return self.block_quantizer().mx_values(payload, mx_of(job).kind, shape, DTYPES[job.dtype])
 
     def group_quantizer(self) -> GroupQuantizer:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         return GroupQuantizer()
 
 
 def _pieces(view: MatrixView, device: torch.device) -> Iterator[Piece]:
-    """The pieces of a matrix in the order of the payload."""
+    """Yield the pieces of a matrix in the order of the payload."""
     piece_beats = piece_values(view.beats * LANES, device) // LANES
     strip_beats = BLOCK_SIDE * view.row_beats
     strips = max(piece_beats // strip_beats, 1)
@@ -96,7 +96,7 @@ def _pieces(view: MatrixView, device: torch.device) -> Iterator[Piece]:
 
 
 def _encoded(matrix: Tensor, view: MatrixView, job: Job) -> Tensor:
-    """Payload of a matrix (view.rows, view.columns); in modes without tiles its rows are beats."""
+    """Return the payload of a matrix (view.rows, view.columns); in modes without tiles its rows are beats."""
     done = []
     for piece in _pieces(view, matrix.device):
         part = matrix[piece.rows, piece.columns]
@@ -109,7 +109,7 @@ def _encoded(matrix: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _decoded(payload: Tensor, view: MatrixView, job: Job) -> Tensor:
-    """The matrix (view.rows, view.columns) of a payload, of the dtype that ``job.dtype`` names."""
+    """Return the matrix (view.rows, view.columns) of a payload, of the dtype that ``job.dtype`` names."""
     least, most = view.payload_bounds(job.dtype, job.settings, job.coder)
     if not least <= payload.numel() <= most:
         raise BitstreamError(
@@ -129,14 +129,14 @@ def _decoded(payload: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _starts(payload: Tensor, view: MatrixView, job: Job) -> Tensor | None:
-    """Where the blocks of a payload begin that are not all of one length."""
+    """Return where blocks begin, int64 (blocks,), in modes with blocks of different lengths; None in other modes."""
     if not job.mode.has_zvc:
         return None
     return block_starts(payload, view.blocks, block_chain(job))
 
 
 def _cut(payload: Tensor, starts: Tensor | None, piece: Piece, job: Job) -> tuple[Tensor, Tensor]:
-    """The payload of a piece, and where in it blocks begin that are not all of one length."""
+    """Return the payload of a piece, and where blocks of different lengths begin in it."""
     end = piece.first + piece.beats
     if starts is None:
         size = payload.numel()

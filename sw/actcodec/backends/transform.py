@@ -1,4 +1,4 @@
-"""The 8x8 transform of mode jpeg-act as kernels that compute with integers need it."""
+"""Constants of the 8x8 transform of mode jpeg-act for kernels that compute with integers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from actcodec.golden.shift_quantizer import COEFFICIENT_MIN
 
 @lru_cache
 def integer_basis(const_bits: int, device: torch.device | None = None) -> Tensor:
-    """The matrix of one forward pass, int32 (8, 8) [frequency][sample]."""
+    """Return the matrix of one forward pass, int32 (8, 8) [frequency][sample]."""
     return torch.tensor(basis(const_bits), dtype=torch.int32, device=device)
 
 
 @lru_cache
 def needs_64_bits(const_bits: int, pass1_bits: int) -> bool:
-    """Whether a sum in the inverse transform of arbitrary coefficients may exceed 32 bits; none of the forward one does."""
+    """Return whether a sum in the inverse transform of any coefficients may exceed 32 bits; forward sums never do."""
     first, second = pass_shifts(const_bits, pass1_bits)
     column = max(sum(abs(row[sample]) for row in basis(const_bits)) for sample in range(LANES))
     between = (column * -COEFFICIENT_MIN >> first) + 1

@@ -1,6 +1,6 @@
 """Codecs of the papers over the golden model or any other backend.
 
-``codec("jpeg-act").compress(x)`` gives a :class:`Compressed`; :func:`decompress` brings the tensor back.
+``codec("jpeg-act").compress(x)`` returns a :class:`Compressed`; :func:`decompress` reconstructs the tensor.
 """
 
 from actcodec.backends.backend import Backend, MismatchError

@@ -59,12 +59,12 @@ _BASELINES = (GistCodec, GistCsrCodec, CdmaCodec, VdnnCodec, Bf16Codec, Int8Rows
 _CODECS: Mapping[str, Callable[..., Codec]] = {
     kind.name: kind for kind in (*_JPEG_ACT, *_AFFINE, *_SOFTWARE, *_BLOCK_SCALES, *_BASELINES)
 }
-#: Names that :func:`codec` takes.
+#: Names that :func:`codec` accepts.
 CODEC_NAMES = tuple(_CODECS)
 
 
 def codec_options(name: str) -> dict[str, Any]:
-    """Names and default values of a codec's options; UserError for an unknown codec."""
+    """Return names and default values of a codec's options; raise UserError for an unknown codec."""
     if name not in _CODECS:
         raise UserError(f"unknown codec {name!r}: use {', '.join(_CODECS)}")
     return {option.name: _default(option) for option in fields(_CODECS[name])}  # type: ignore[arg-type]
@@ -76,15 +76,15 @@ def _default(option: Field[Any]) -> Any:
 
 
 def codec(name: str, **options: Any) -> Codec:
-    """A codec by name, with options.
+    """Return a codec by name, with options.
 
     >>> codec("sfpr", S=1.0).name
     'sfpr'
 
-    :data:`CODEC_NAMES` are the names; :func:`codec_options` says which options each has, with their defaults, and the pages
-    in docs/methods what they mean.
+    :data:`CODEC_NAMES` lists the names, :func:`codec_options` the options of each codec with their defaults; the pages in
+    docs/methods describe them.
 
-    UserError for unknown names, options and values; the message lists the allowed ones.
+    Raises UserError for unknown names, options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:

@@ -1,10 +1,10 @@
-"""Channels far from zero: their centres are kept beside a codec's own form, and the codec gets what is left of the values.
+"""Centres of channels far from zero, kept beside a codec's own form of the values less their centres.
 
-A codec whose steps follow from the largest magnitude of a channel spends them on the channel's distance from zero: where that
-is 30 standard deviations, eight bits leave steps of a quarter of one, and S = 1.125 saturates half of the values. A
-normalisation after it takes the mean off, so that its gradient consists of what is lost.
+A codec whose steps follow from the largest magnitude of a channel spends them on the channel's distance from zero: at a
+distance of 30 standard deviations, the steps of eight bits are a quarter of a standard deviation, and S = 1.125 saturates half
+of the values. A normalisation after the layer subtracts the mean, so that its gradient depends on the part that is lost.
 
-Centres are taken off before any backend sees the values: streams, and what hardware does, are as always.
+Centres are subtracted before any backend sees the values: streams and hardware are the same with and without them.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from actcodec.codecs.compressed import Packed
 from actcodec.golden.codes import pack_tight, unpack_tight
 from actcodec.golden.pieces import piece_values
 
-#: A channel is far from zero where its mean is more than so many of its standard deviations: three bits of a scale around zero.
+#: Least ratio of mean to standard deviation of a channel that counts as far from zero: three bits of a scale around zero.
 FAR = 8.0
-#: Fewer values have no centre of their own: it would cost more than a bit per value.
+#: Least number of values with a centre of their own; with fewer, the centre would cost more than a bit per value.
 LEAST_VALUES = 32
-#: Sums of squares that float32 holds in full.
+#: Range of the sums of squares that float32 holds in full.
 _LEAST_SQUARE, _MOST_SQUARE = 2.0**-100, 2.0**120
-#: What part of a mean square may be nothing but rounding of sums in float32.
+#: Part of a mean square that may be nothing but rounding of sums in float32.
 _NOISE = 2.0**-16
-#: Values that are summed at once, at least.
+#: Least number of values that are summed at once.
 _PIECE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
 class Centres:
-    """What was taken off a tensor seen as (n, channels, values), all values of a channel or of a map having one centre."""
+    """Centres subtracted from a tensor seen as (n, channels, values); all values of a channel or of a map share one."""
 
     view: tuple[int, int, int]
-    mask: Tensor  #: uint8 (ceil(channels / 8),): which channels are far from zero
-    values: Tensor  #: (1 or n, such channels), of the tensor's own dtype, in which a constant channel has an exact centre
+    mask: Tensor  #: uint8 (ceil(channels / 8),): bits of the channels that are far from zero
+    values: Tensor  #: (1 or n, far channels), of the tensor's own dtype, in which a constant channel has an exact centre
 
     @classmethod
     def of(cls, x: Tensor) -> Centres | None:
-        """The centres of x, contiguous and of rank 2 or more; None where no channel is far from zero.
+        """Return the centres of x, contiguous and of rank 2 or more; None where no channel is far from zero.
 
-        Channels are counted by axis 1. Where maps of a channel are far from its mean, each near a mean of its own, every map
-        (n, c) has a centre. A tensor of rank 2 without such columns is looked at row by row. Channels whose
-        least or greatest value is zero stay as they are: ReLU's zeros remain zeros.
+        Axis 1 counts channels. Where maps of a channel are far from its mean, each near a mean of its own, every map (n, c) has
+        a centre. If a tensor of rank 2 has no such columns, its rows are tried. Channels whose least or greatest value is zero
+        have no centre, so that ReLU's zeros remain zeros.
         """
         if x.ndim > 2:
             return cls._of_maps(x, (x.shape[0], x.shape[1], prod(x.shape[2:])))
@@ -63,7 +63,7 @@ class Centres:
         if n * length < LEAST_VALUES:
             return None
         maps = x.detach().view(view)
-        axis = 2 if length > 1 else 0  # over columns of single values the sums are as small
+        axis = 2 if length > 1 else 0  # with maps of single values, sums over the samples are as small
         sums, squares = _moments(maps, axis)
         mean, square = sums.sum(0) / (n * length), squares.sum(0) / (n * length)
         far = _far(mean.square(), square)
@@ -78,32 +78,32 @@ class Centres:
             centres, least, greatest = mean[None], least.amin(0, keepdim=True), greatest.amax(0, keepdim=True)
         if not bool(chosen.any()):
             return None
-        # Within the values, so that the centre of a constant is that constant.
+        # The centre is limited to the range of the values, so that the centre of a constant is that constant.
         values = centres.clamp(least.to(torch.float64), greatest.to(torch.float64))[:, chosen].to(x.dtype)
         if x.ndim == 4 and x.shape[2] % BLOCK_SIDE:
-            # Maps share blocks: a channel that is nothing but zeros has a scale of 1, in which a transform's errors around
-            # its neighbours would be large. A centre beside the constant leaves it the scale of a unit in the last place.
+            # Maps share blocks. A channel of nothing but zeros has a scale of 1, in which errors of its neighbours' transform
+            # would be large. A centre next to the constant leaves the channel the scale of a unit in the last place.
             beside = values * (1 - torch.finfo(x.dtype).eps)
             values = torch.where((least == greatest)[:, chosen], beside, values)
         return cls(view, pack_tight(chosen.to(torch.uint8), 1), values)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of mask and values."""
+        """Return the bytes of mask and values."""
         return self.mask.numel() + self.values.numel() * self.values.element_size()
 
     def taken_off(self, x: Tensor) -> Tensor:
-        """``x`` less its centres, a new tensor."""
+        """Return ``x`` less its centres, a new tensor."""
         return (x.detach().view(self.view) - self._spread()).view(x.shape)
 
     def put_back(self, y: Tensor) -> Tensor:
-        """``y`` with the centres added, in place; what lies beyond the dtype becomes its extremes."""
+        """Add the centres to ``y`` in place, limited to the dtype's range, and return ``y``."""
         limit = torch.finfo(y.dtype)
         y.view(self.view).add_(self._spread()).clamp_(limit.min, limit.max)
         return y
 
     def _spread(self) -> Tensor:
-        """All centres, zeros for channels that have none: (1 or n, channels, 1)."""
+        """Return all centres, zeros for channels without one: (1 or n, channels, 1)."""
         channels = self.view[1]
         spread = self.values.new_zeros(len(self.values), channels)
         spread[:, unpack_tight(self.mask, 1, channels).to(torch.bool)] = self.values
@@ -112,7 +112,7 @@ class Centres:
 
 @dataclass(frozen=True, eq=False)
 class CentredForm:
-    """A codec's form of what is left of a tensor, and the centres beside it."""
+    """Form by a codec of a tensor less its centres, and the centres."""
 
     centres: Centres
     left: Packed
@@ -120,42 +120,42 @@ class CentredForm:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the codec's form and of the centres."""
+        """Return the bytes of the codec's form and of the centres."""
         return self.left.nbytes + self.centres.nbytes
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: centres are in no stream."""
+        """Raise UserError: centres are in no stream."""
         raise UserError("a tensor with centres beside it has no bitstream: compress it with the codec itself")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor, by the codec's own backend."""
+        """Return the reconstructed tensor, computed by the codec's own backend."""
         return self.centres.put_back(self.codec.decompress(self.left))
 
 
 def compress_centred(x: Tensor, codec: Codec) -> Packed:
-    """What ``codec`` makes of contiguous ``x``; and centres beside it where the codec is :attr:`Codec.centred` and x is far."""
+    """Compress contiguous ``x`` with ``codec``, less its centres if the codec is :attr:`Codec.centred`."""
     centres = Centres.of(x) if codec.centred else None
     return codec.compress(x) if centres is None else CentredForm(centres, codec.compress(centres.taken_off(x)), codec)
 
 
 def decompress_centred(packed: Packed, codec: Codec) -> Tensor:
-    """The tensor of what :func:`compress_centred` made."""
+    """Return the reconstructed tensor of a result of :func:`compress_centred`."""
     return packed.decompress() if isinstance(packed, CentredForm) else codec.decompress(packed)
 
 
 def _far(distance: Tensor, square: Tensor) -> Tensor:
-    """Where a squared distance from zero is more than FAR**2 times the rest of a mean square."""
+    """Return where a squared distance from zero is more than FAR**2 times the rest of a mean square."""
     return distance > FAR**2 * (square - distance)
 
 
 def _apart(means: Tensor, square: Tensor) -> Tensor:
-    """Channels whose maps, of these means (n, channels), are still far from zero when the mean of the channel is off."""
+    """Return the channels whose maps, with means (n, channels), are far from zero even after subtracting the channel's mean."""
     within, left = square - means.square().mean(0), square - means.mean(0).square()
     return _far(left - within, left) & (left > _NOISE * square)
 
 
 def _moments(maps: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """Sums of values and of their squares along axis 2, or 0, of (n, channels, values), float64 (n or 1, channels)."""
+    """Return sums and sums of squares of (n, channels, values) along axis 2, or 0, float64 (n or 1, channels)."""
     rows = maps.flatten(0, 1) if axis else maps.flatten(1)
     values = max(_PIECE, piece_values(rows.numel(), rows.device))
     found = [_sums(piece, axis // 2) for piece in torch.split(rows, max(1, values // rows.shape[1]))]
@@ -164,7 +164,7 @@ def _moments(maps: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 
 
 def _sums(piece: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """Sums of a matrix and of its squares along an axis, computed in float32 or, where squares leave its range, in float64."""
+    """Return sums and sums of squares of a matrix along an axis, in float32 or, where squares leave its range, in float64."""
     values = piece.to(torch.float32)
     sums, squares = values.sum(axis), _squares(values, axis)
     held = (squares >= _LEAST_SQUARE) & (squares <= _MOST_SQUARE) | ((squares == 0) & (sums == 0))
@@ -175,7 +175,7 @@ def _sums(piece: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 
 
 def _squares(values: Tensor, axis: int) -> Tensor:
-    """Sums of squares along an axis; torch's norm makes no temporary tensor, but takes ten times as long along columns."""
+    """Return sums of squares along an axis; torch's norm needs no temporary tensor but is ten times as slow for columns."""
     if axis == 0:
         return values.square().sum(0).to(torch.float64)
     norms: Tensor = torch.linalg.vector_norm(values, dim=1)

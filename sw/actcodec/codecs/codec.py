@@ -1,4 +1,4 @@
-"""Codecs: how a tensor is compressed. Here those of JPEG-ACT, and the baselines.
+"""Interface of codecs, which compress tensors, and the codecs of JPEG-ACT and the exact baselines.
 
 Decoding needs no codec: a :class:`~actcodec.codecs.compressed.Compressed` has everything in it.
 """
@@ -30,79 +30,82 @@ from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales_
 
 
 class Codec(ABC):
-    """One way to compress a tensor."""
+    """Compression method for tensors."""
 
     name: str
-    #: Whether a reconstruction is zero where the values are and nowhere else, so that ReLU needs no signs beside it.
+    #: True if a reconstruction is zero exactly where the values are, so that ReLU needs no signs beside it.
     keeps_zeros: bool = False
-    #: Whether it keeps nothing but which values are positive.
+    #: True if only the set of positive values is kept.
     signs_only: bool = False
-    #: Whether channels far from zero are to be centred before it (:mod:`actcodec.codecs.centring`): what it keeps of a value is
-    #: only near the value.
+    #: True if channels far from zero are to be centred first (:mod:`actcodec.codecs.centring`), because reconstructions are
+    #: only near the values.
     centred: bool = False
-    #: Whether a reconstruction is the tensor to the last bit.
+    #: True if reconstructions equal the tensor to the last bit.
     lossless: bool = False
 
     @abstractmethod
     def compress(self, x: Tensor) -> Packed:
-        """The compressed form of ``x``; ``x`` is not changed. UserError for tensors that the codec cannot take."""
+        """Return the compressed form of ``x``, which is not changed; raise UserError for tensors that the codec cannot take."""
 
     @abstractmethod
     def decompress(self, compressed: Packed) -> Tensor:
-        """The reconstructed tensor: original shape, dtype and device."""
+        """Return the reconstructed tensor in the original shape, in the original dtype and on the original device."""
 
     def takes(self, shape: Sequence[int]) -> bool:
-        """Whether :meth:`compress` takes tensors of this shape."""
+        """Return whether :meth:`compress` takes tensors of this shape."""
         return 1 <= len(shape) <= MAX_RANK and prod(shape) > 0
 
     def fits(self, shape: Sequence[int]) -> bool:
-        """Whether policies give the codec tensors of this shape: what it takes, but for maps that its paper finds too small."""
+        """Return whether policies use the codec for tensors of this shape.
+
+        The answer is that of :meth:`takes`, except for maps that are too small according to the codec's paper.
+        """
         return self.takes(shape)
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the codec how many epochs of training are over; only schedules care."""
+        """Set the number of training epochs that are over; only codecs with a schedule use it."""
         del epoch
 
     def restart(self, seed: int) -> None:
-        """Begin again with the random numbers of a run, so that the run can be repeated; only stochastic rounding cares."""
+        """Restart the codec's random numbers from a seed, so that a run can be repeated; only stochastic rounding uses them."""
         del seed
 
     def state_dict(self) -> dict[str, Any]:
-        """What goes from one tensor to the next, as plain values: place in the random numbers, epoch of a schedule."""
+        """Return the state that passes from one tensor to the next, as plain values; empty for codecs without one."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a codec of the same name and options was."""
+        """Continue from the state of a codec of the same name and options."""
         del state
 
 
 @dataclass
 class NoCodec(Codec):
-    """``none``: an exact copy in memory, the baseline."""
+    """Codec ``none``: keeps an exact copy in memory; the baseline."""
 
     name = "none"
     keeps_zeros = True
     lossless = True
 
     def compress(self, x: Tensor) -> RawCopy:
-        """See :class:`Codec`."""
-        if x.is_quantized:  # torch copies some kinds of them only
+        """Implement :class:`Codec`."""
+        if x.is_quantized:  # torch can clone only some kinds of quantised tensors
             raise UserError(f"cannot compress {QUANTISED.name}: {QUANTISED.remedy}")
         return RawCopy(x.detach().clone())
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()
 
 
 @dataclass
 class BrcCodec(Codec):
-    """``brc``: one bit per value, ``x > 0``; decodes to 1.0 and 0.0.
+    """Codec ``brc``: keeps one bit per value, ``x > 0``, and decodes it to 1.0 or 0.0.
 
     Parameters
     ----------
     nonfinite
-        ``raise`` refuses NaN and infinity; ``saturate`` takes their sign, NaN counting as not positive.
+        ``raise`` refuses NaN and infinity; ``saturate`` takes their sign and counts NaN as not positive.
     backend
         ``torch``, or an object derived from Backend.
     """
@@ -118,20 +121,20 @@ class BrcCodec(Codec):
         self._backend = backend(self.backend)
 
     def compress(self, x: Tensor) -> Compressed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         form = check_input(x)
         if self.nonfinite == "raise":
             check_finite(x, self._backend.channel_maxima)
         return _without_scales(x, Mode.BRC, form, self._backend)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
 
 
 @dataclass
 class BypassCodec(Codec):
-    """``bypass``: the values themselves, NaN and infinity included, in a stream.
+    """Codec ``bypass``: stores the values themselves, NaN and infinity included, in a stream.
 
     Parameters
     ----------
@@ -149,22 +152,22 @@ class BypassCodec(Codec):
         self._backend = backend(self.backend)
 
     def compress(self, x: Tensor) -> Compressed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return _without_scales(x, Mode.BYPASS, check_input(x), self._backend)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
 
 
 @dataclass
 class SfprCodec(Codec):
-    """``sfpr``: 8 bits per value with one scale per channel.
+    """Codec ``sfpr``: stores 8 bits per value with one scale per channel.
 
     Parameters
     ----------
     S
-        Target of the largest magnitude of a channel in units of full scale (paper: S), positive. JPEG-ACT has 1.125.
+        Target of a channel's largest magnitude in units of full scale (paper: S), positive. JPEG-ACT uses 1.125.
     scale_bits
         Significand bits of the multiplier: 24, 11 or 8.
     nonfinite
@@ -190,11 +193,11 @@ class SfprCodec(Codec):
         self._backend = backend(self.backend)
 
     def _precision(self) -> CduConfig:
-        """The configuration of a unit for this codec; ConfigError when there is none."""
+        """Return the configuration of a unit for this codec; raise ConfigError if there is none."""
         return CduConfig(scale_bits=self.scale_bits)
 
     def compress(self, x: Tensor) -> Compressed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         form = check_input(x)
         self._check_shape(x.shape)
         x = x.detach().contiguous()
@@ -213,24 +216,24 @@ class SfprCodec(Codec):
         return Compressed(header, shifts, r, payload)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
 
     def _check_shape(self, shape: Sequence[int]) -> None:
-        """UserError for shapes beyond what every codec takes."""
+        """Raise UserError for shapes that this codec refuses and others take."""
 
     def _shifts(self) -> tuple[int, ...]:
-        """Shifts in payload order."""
+        """Return the shifts in payload order, empty without a transform."""
         return ()
 
     def _reconstruction_point(self) -> int:
-        """In eighths of a step."""
+        """Return the reconstruction point in eighths of a step."""
         return 0
 
 
 @dataclass
 class SfprZvcCodec(SfprCodec):
-    """``sfpr+zvc``: SFPR, then zeros cost one bit. Parameters as for :class:`SfprCodec`."""
+    """Codec ``sfpr+zvc``: SFPR, then a zero costs one bit. Parameters as for :class:`SfprCodec`."""
 
     name = Mode.SFPR_ZVC.label
     mode = Mode.SFPR_ZVC
@@ -238,23 +241,24 @@ class SfprZvcCodec(SfprCodec):
 
 @dataclass
 class JpegActCodec(BlockCodec, SfprCodec):
-    """``jpeg-act``: SFPR, 8x8 DCT, shift quantiser, ZVC, with the published S. Takes (N, C, H, W).
+    """Codec ``jpeg-act``: SFPR, 8x8 DCT, shift quantiser and ZVC with the published S. Takes (N, C, H, W).
 
-    Policies give it maps with W >= 8 and N * C * H >= 8; smaller ones are mostly padding.
+    Policies use it for maps with W >= 8 and N * C * H >= 8; smaller ones are mostly padding.
 
     Parameters beyond those of :class:`SfprCodec`:
 
     dqt
         ``optL``, ``optH``, ``optsL``, ``optsH``, ``searchsH``, ``imageQ`` with Q from 1 to 100, ``optLH``: optL before epoch 5,
-        optH from it on (see :meth:`set_epoch`); the path of a ``.json`` file that ``cdu dqt`` wrote, or 64 divisors 1..255, row
-        after row. A divisor becomes the nearest power of two, 8 at least: with less coefficients would saturate.
+        then optH (see :meth:`set_epoch`); the path of a ``.json`` file that ``cdu dqt`` wrote, or 64 divisors 1..255 in
+        row-major order. Each divisor is rounded to the nearest power of two, at least 8: coefficients would saturate with
+        smaller ones.
     const_bits, pass1_bits
         Precision of the DCT.
     rounding
-        Of the shift quantiser, ``half_away`` or ``trunc``.
+        Rounding of the shift quantiser: ``half_away`` or ``trunc``.
     rec
-        Reconstruction point: what a decoder adds to the magnitudes of coefficients that are not zero, in steps: 0, as
-        published, 1/8, 1/4, 3/8 or 1/2. It costs no byte, and with ``trunc`` 3/8 is nearer than 0.
+        Reconstruction point in steps: 0, as published, 1/8, 1/4, 3/8 or 1/2. The decoder adds it to the magnitudes of nonzero
+        coefficients. It costs no byte; with ``trunc``, 3/8 is nearer to the original than 0.
     """
 
     S: float = PUBLISHED_S
@@ -290,10 +294,10 @@ class JpegActCodec(BlockCodec, SfprCodec):
 
 @dataclass
 class JpegGmcCodec(JpegActCodec):
-    """``jpeg-gmc``: jpeg-act with GMC, an entropy coder, in place of ZVC. Parameters as for :class:`JpegActCodec`.
+    """Codec ``jpeg-gmc``: jpeg-act with the entropy coder GMC in place of ZVC. Parameters as for :class:`JpegActCodec`.
 
-    Where that codec has what is published, this one has what is better: an S that saturates nothing, a uniform table and a
-    reconstruction point.
+    Its defaults differ from the published ones of ``jpeg-act``: an S that saturates nothing, a uniform table and a
+    reconstruction point of 3/8.
     """
 
     S: float = DEFAULT_S
@@ -305,7 +309,7 @@ class JpegGmcCodec(JpegActCodec):
 
 
 def _without_scales(x: Tensor, mode: Mode, form: Dtype, through: Backend) -> Compressed:
-    """A tensor in a mode that has neither scales nor a shift table."""
+    """Return a tensor compressed in a mode that has neither scales nor a shift table."""
     view = MatrixView.of(x.shape, mode)
     none = torch.zeros(0, dtype=torch.float32, device=x.device)
     payload = through.compress_tensor(x.detach(), view, compression_job(view, form, none))
@@ -313,13 +317,13 @@ def _without_scales(x: Tensor, mode: Mode, form: Dtype, through: Backend) -> Com
 
 
 def check_s(S: float) -> None:  # noqa: N803
-    """UserError for an S that is no number from :data:`~cdu_spec.sfpr.LEAST_S` to :data:`~cdu_spec.sfpr.GREATEST_S`."""
+    """Raise UserError unless S is a number from :data:`~cdu_spec.sfpr.LEAST_S` to :data:`~cdu_spec.sfpr.GREATEST_S`."""
     if isinstance(S, bool) or not isinstance(S, (int, float)) or not LEAST_S <= S <= GREATEST_S:
         raise UserError(f"S = {S!r} is not allowed: use a number from {LEAST_S:g} to {GREATEST_S:g}")
 
 
 def check_input(x: Tensor) -> Dtype:
-    """The number format of a tensor that can be compressed; UserError for any other."""
+    """Return the number format of a tensor that can be compressed; raise UserError for any other."""
     if not isinstance(x, Tensor):
         raise UserError(f"cannot compress a {type(x).__name__}: use a torch tensor")
     kind = kind_of(x)
@@ -336,6 +340,6 @@ def check_input(x: Tensor) -> Dtype:
 
 
 def check_finite(x: Tensor, maxima: Callable[[Tensor], Tensor] = channel_maxima) -> None:
-    """NonFiniteError when there is NaN or infinity; ``maxima``, a backend's :meth:`Backend.channel_maxima`, looks for it."""
+    """Raise NonFiniteError if ``x`` has NaN or infinity; ``maxima`` is a backend's :meth:`Backend.channel_maxima`."""
     channels = x.detach().reshape(x.shape[0], x.shape[1], -1) if x.ndim > 1 else x.detach().reshape(1, 1, -1)
     maxima(channels)

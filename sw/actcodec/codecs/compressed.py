@@ -1,9 +1,8 @@
-"""What a codec returns: a compressed tensor that knows all that decoding needs."""
+"""Results of codecs: compressed tensors that carry everything that decoding needs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import prod
 from typing import Protocol
 
 import torch
@@ -18,31 +17,31 @@ from actcodec.codecs.jpeg.jpeg_base_compressed import JpegBaseCompressed
 from actcodec.golden import bitstream, jpeg_base_stream
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader
 
-#: No header of a stream, its Huffman tables included, is longer.
+#: Greatest length of a stream's header, Huffman tables included.
 PREFIX_BYTES = 1 << 13
 
 
 class OversizeError(UserError, ValueError):
-    """A stream whose tensor is larger than what was allowed."""
+    """Raised for a stream whose tensor is larger than allowed."""
 
 
 class Packed(Protocol):
-    """Anything that a codec's ``compress`` returns."""
+    """Result of a codec's ``compress``."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes kept, everything included."""
+        """Return the number of bytes kept, everything included."""
 
     def to_bytes(self) -> bytes:
-        """The serialised stream; UserError where a codec has none."""
+        """Return the serialised stream; raise UserError if the codec has none."""
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor: original shape, dtype and device."""
+        """Return the reconstructed tensor in the original shape, in the original dtype and on the original device."""
 
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
-    """One compressed tensor, its parts in memory: reciprocals and payload stay on the tensor's device."""
+    """Compressed tensor in memory; reciprocals and payload stay on the tensor's device."""
 
     header: Header
     shifts: tuple[int, ...]  #: 64 shifts in payload order; empty outside jpeg-act
@@ -52,20 +51,20 @@ class Compressed:
 
     @property
     def codec(self) -> str:
-        """Name of the codec that made it."""
+        """Return the name of the codec that made the tensor."""
         return self.header.codec
 
     @property
     def nbytes(self) -> int:
-        """Length of the serialised stream: header, tables, scales, payload, checksum."""
+        """Return the length of the serialised stream: header, tables, scales, payload, checksum."""
         return self.header.stream_bytes
 
     def to_bytes(self) -> bytes:
-        """The serialised stream (docs/reference/bitstream.md)."""
+        """Return the serialised stream (docs/reference/bitstream.md)."""
         return bitstream.serialise(self.header, self.shifts, self.reciprocals, self.payload, self.offsets)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor; needs nothing but this stream.
+        """Return the reconstructed tensor, from nothing but this stream.
 
         Raises BitstreamError when the payload is corrupted.
         """
@@ -75,29 +74,29 @@ class Compressed:
 
 @dataclass(frozen=True, eq=False)
 class RawCopy:
-    """The result of codec ``none``: an exact copy, for comparison."""
+    """Result of codec ``none``: an exact copy, for comparison."""
 
     tensor: Tensor
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the values."""
+        """Return the bytes of the values."""
         return self.tensor.numel() * self.tensor.element_size()
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: the copy is not a stream, ``bypass`` makes one."""
+        """Raise UserError: the copy is not a stream; codec ``bypass`` makes one."""
         raise UserError(f"codec 'none' has no bitstream: use {', '.join(STREAM_NAMES)}")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """A copy of the values."""
+        """Return a copy of the values."""
         return self.tensor.clone()
 
 
 def from_bytes(stream: bytes, max_bytes: int | None = None) -> Compressed | JpegBaseCompressed:
-    """The compressed tensor of a stream of either kind (docs/reference/bitstream.md), on the CPU.
+    """Return the compressed tensor of a stream of either kind (docs/reference/bitstream.md), on the CPU.
 
-    Raises BitstreamError for anything that is not exactly one intact stream; OversizeError, before anything is made of it,
-    where its tensor has more than ``max_bytes``: a stream may be a hundredth of its tensor.
+    Raises BitstreamError unless ``stream`` is exactly one intact stream. Raises OversizeError, before anything is decoded, if
+    its tensor has more than ``max_bytes``: a small stream can expand 100 times.
     """
     if max_bytes is not None:
         check_size(header_of(stream), max_bytes)
@@ -107,17 +106,30 @@ def from_bytes(stream: bytes, max_bytes: int | None = None) -> Compressed | Jpeg
 
 
 def header_of(start: bytes) -> Header | JpegBaseHeader:
-    """The header of a stream of either kind from its first :data:`PREFIX_BYTES`, or all of it; BitstreamError for none."""
+    """Return a stream's header, of either kind, from its first :data:`PREFIX_BYTES`; raise BitstreamError if there is none."""
     return jpeg_base_stream.unpack_start(start) if _is_jpeg_base(start) else Header.unpack_start(start)
 
 
-def check_size(header: Header | JpegBaseHeader, max_bytes: int) -> None:
-    """OversizeError for the header of a tensor of more bytes."""
-    size = prod(header.shape) * header.dtype.bits // 8
+class TensorHeader(Protocol):
+    """The part of a header that says how large its tensor is."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the extents of the tensor."""
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Return the bytes of the tensor."""
+
+
+def check_size(header: TensorHeader, max_bytes: int) -> int:
+    """Return the bytes of the header's tensor; raise OversizeError if they are more than ``max_bytes``."""
+    size = header.tensor_bytes
     if size > max_bytes:
         raise OversizeError(
             f"its tensor of shape {header.shape} has {size} bytes: {max_bytes} are allowed, a greater max_bytes allows more"
         )
+    return size
 
 
 def _is_jpeg_base(stream: bytes) -> bool:
@@ -125,5 +137,5 @@ def _is_jpeg_base(stream: bytes) -> bool:
 
 
 def decompress(compressed: Packed, backend: str | Backend = "torch") -> Tensor:
-    """The tensor of a compressed one: original shape, dtype and device; needs no codec."""
+    """Return the reconstructed tensor in the original shape, dtype and device; no codec is needed."""
     return compressed.decompress(backend)

@@ -1,7 +1,7 @@
 """Copies of activations that several operations share: the result of a batch normalisation, from which its input follows.
 
-One copy serves the normalisation, the ReLU after it and the layers that read either
-(:mod:`actcodec.policies.norm_groups`). Any codec makes copies that knows of each channel whether the input follows by them.
+One copy serves the normalisation, the ReLU after it and the layers that read either (:mod:`actcodec.policies.norm_groups`). A
+codec can make such copies if it knows for each channel whether the input follows from them.
 """
 
 from __future__ import annotations
@@ -20,88 +20,89 @@ from actcodec.codecs.compressed import Packed
 from actcodec.golden.formats import quotient
 from actcodec.golden.shapes import per_channel
 
-#: A channel's input follows by a copy of the result where its steps are at most so many times those around the middle.
+#: Largest ratio of a channel's step to the step around its middle with which the input still follows from a copy of the result.
 WIDEST = 2.0
 
 
 class Copy(Protocol):
-    """A copy of one tensor."""
+    """Copy of one tensor."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the original."""
+        """Return the shape of the original."""
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the original."""
+        """Return the dtype of the original."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all that decoding needs."""
+        """Return the number of bytes that decoding needs."""
 
     def keep_signs(self, x: Tensor) -> None:
-        """From now on positive values are positive in the copy, and no others; x has the signs of the original."""
+        """Make exactly those values of the copy positive that are positive in x, which has the signs of the original."""
 
     def rebuilt(self, line: Line | None = None) -> Tensor:
-        """The values a', or what ``line`` makes of them, in shape and dtype of the original; beyond the dtype: its extremes."""
+        """Return the values, transformed by ``line`` if given, in shape and dtype of the original, limited to the dtype."""
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: a floating-point form is not a stream."""
+        """Raise UserError: a floating-point form is not a stream."""
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The values a' in shape and dtype of the original; what lies beyond the dtype becomes its extremes."""
+        """Return the values in shape and dtype of the original, limited to the dtype's range."""
 
 
 class CopyCodec(Codec):
-    """Codecs that make copies. Channels are counted by the second axis; a tensor of rank 1 is one."""
+    """Base class of codecs that make copies. Axis 1 counts channels; a tensor of rank 1 is one channel."""
 
     @property
     @abstractmethod
     def arithmetic(self) -> Backend:
-        """What computes."""
+        """Return the backend that computes."""
 
     @abstractmethod
     def copy(self, x: Tensor, middle: Tensor, deviation: Tensor) -> Copy:
-        """The copy of finite x, of whose channels middle and deviation, float (channels,), are known."""
+        """Return a copy of finite x; ``middle`` and ``deviation`` of its channels are float (channels,)."""
 
     @abstractmethod
     def follows(self, copy: Copy, x: Tensor, middle: Tensor, deviation: Tensor) -> Tensor:
-        """Channels, boolean, of which ``copy``, of x, has ``x - middle`` nearly as well as a copy of that would."""
+        """Return, as boolean (channels,), where ``copy`` of x keeps ``x - middle`` nearly as well as a copy of it would."""
 
 
 class SteppedCopy(Copy, Protocol):
-    """A copy in steps of one width for each channel, none of which goes across zero: it has all signs."""
+    """Copy in steps of one width per channel; no step contains values on both sides of zero, so that all signs are exact."""
 
     @property
     def step(self) -> Tensor:
-        """float32 (channels,), positive."""
+        """Return the steps, float32 (channels,), positive."""
 
 
 class SteppedCopyCodec(CopyCodec):
-    """BLPA (section 3.2): steps follow from beta and gamma of a batch normalisation, or from a tensor's mean and deviation.
+    """Codec of BLPA (section 3.2): steps follow from a batch normalisation's beta and gamma or from mean and deviation.
 
-    Without batch normalisation the range of a channel is three standard deviations around its mean; it ends where values do. A
-    tensor without negative values, which ReLU may have made, is decoded without them; its range is from zero to three standard
-    deviations of the distribution around zero whose upper half it would be.
+    Without batch normalisation, a channel's range is three standard deviations around its mean, cut off at the least and the
+    greatest value. A tensor without negative values, such as the output of a ReLU, is taken for the upper half of a
+    distribution around zero: its range is zero to three standard deviations of that distribution, and no value is decoded as
+    negative.
     """
 
     centred = True
 
     @abstractmethod
     def steps(self, beta: Tensor, gamma: Tensor, dtype: torch.dtype) -> Tensor:
-        """Steps for ``beta - 3 |gamma|`` to ``beta + 3 |gamma|``, float32 (channels,); ``dtype`` is that of decoded values."""
+        """Return steps for ``beta - 3 |gamma|`` to ``beta + 3 |gamma|``, float32 (channels,), for decoding to ``dtype``."""
 
     @abstractmethod
     def copy(self, x: Tensor, middle: Tensor, deviation: Tensor, *, rectified: bool = False) -> SteppedCopy:
-        """See :class:`CopyCodec`; ``rectified``: no value is negative, and what is decoded as negative becomes zero."""
+        """Implement :class:`CopyCodec`; ``rectified``: no value is negative, and negative reconstructions become zero."""
 
     def follows(self, copy: Copy, x: Tensor, middle: Tensor, deviation: Tensor) -> Tensor:
-        """See :class:`CopyCodec`: where steps are at most twice those around zero."""
+        """Implement :class:`CopyCodec`: true where steps are at most twice those around zero."""
         around_zero = self.steps(torch.zeros_like(middle), deviation, torch.float32)
         return cast(SteppedCopy, copy).step <= WIDEST * around_zero
 
     def compress(self, x: Tensor) -> SteppedCopy:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         check_input(x)
         check_finite(x, self.arithmetic.channel_maxima)
         values = per_channel(x.detach())
@@ -116,5 +117,5 @@ class SteppedCopyCodec(CopyCodec):
         return self.copy(x, (low + high) / 2, quotient(high - low, 2 * BLPA_REACH), rectified=rectified)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self.arithmetic)

@@ -1,4 +1,4 @@
-"""Codecs that draw random numbers: every tensor has a seed of its own, and a run can be repeated or gone on with."""
+"""Base of codecs that draw random numbers: every tensor has its own seed, and a run can be repeated or continued."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from actcodec.codecs.tensor_seeds import TensorSeeds
 
 
 class RandomCodec(Codec):
-    """A codec with the seeds of its tensors."""
+    """Codec with a sequence of seeds for its tensors."""
 
     _seeds: TensorSeeds
 
     def restart(self, seed: int) -> None:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         self._seeds.restart(seed)
 
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return self._seeds.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         self._seeds.load_state_dict(state)

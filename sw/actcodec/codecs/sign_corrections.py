@@ -1,9 +1,9 @@
-"""Exact signs beside a lossy reconstruction: one bit per value where decoding errs, mostly zeros, which ZVC shortens.
+"""Exact signs beside a lossy reconstruction: one bit per value, set where the decoded sign is wrong, shortened by ZVC.
 
-A decoder takes a value for positive where the reconstruction is more than a few steps of SFPR: rounding leaves some of them
-where ReLU left zeros. How many they are, 0 to 127, says the corrections' first byte. Behind it stand bits in the order of
-memory, value i at bit ``i % 8`` of byte ``i // 8``, as BRC packs them: 1 where that is wrong. These bytes, as numbers from -128
-to 127, are a stream of mode sfpr+zvc with scale 1. So a unit makes corrections in two jobs, BRC of the differences and
+A decoder takes a value for positive if the reconstruction has more than ``limit`` steps of SFPR: rounding leaves a few steps
+where ReLU left zeros. The first byte of the corrections is ``limit``, 0 to 127. Then come bits in the order of memory, value i
+at bit ``i % 8`` of byte ``i // 8``, as BRC packs them: 1 where the sign by the limit is wrong. These bytes, as numbers from
+-128 to 127, are a stream of mode sfpr+zvc with scale 1. So a unit makes corrections in two jobs, BRC of the differences and
 SFPR + ZVC of its payload, and reads them in two.
 """
 
@@ -24,7 +24,7 @@ _HEAD_BYTES = 1
 
 
 def corrections(decoded: Tensor, unit: Tensor, original: Tensor, backend: Backend) -> Compressed:
-    """The stream that turns the signs of a reconstruction into those of the original.
+    """Return the stream that turns the signs of a reconstruction into those of the original.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def corrections(decoded: Tensor, unit: Tensor, original: Tensor, backend: Backen
 
 
 def signs_of(stream: Compressed, count: int, backend: Backend) -> Signs:
-    """What the stream of :func:`corrections` says. BitstreamError for one of another number of bits."""
+    """Return the content of a stream of :func:`corrections`; raise BitstreamError for another number of bits."""
     numbers = stream.decompress(backend).to(torch.int8).view(torch.uint8)
     if numbers.shape != (_HEAD_BYTES - (-count // VALUE_BITS),):
         raise BitstreamError(f"corrupted stream: a tensor of shape {tuple(numbers.shape)} does not correct {count} signs")
@@ -51,7 +51,7 @@ def signs_of(stream: Compressed, count: int, backend: Backend) -> Signs:
 
 
 def _compressed(values: Tensor, mode: Mode, backend: Backend) -> Compressed:
-    """The stream of values (n,) in a mode without a transform; where it has scales, they are 1."""
+    """Return the stream of values (n,) in a mode without a transform, with scales of 1 if the mode has scales."""
     view, form = MatrixView.of(values.shape, mode), FORMATS[values.dtype]
     scales = torch.ones(int(mode.has_scales), device=values.device)
     payload = backend.compress_tensor(values, view, compression_job(view, form, scales))

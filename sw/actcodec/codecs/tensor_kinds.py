@@ -1,8 +1,8 @@
 """Kinds of tensors: those with ordinary memory, those with a plain part that is compressed in their place, and all others.
 
-An *ordinary* tensor is dense and strided and has values in memory of its own. Codecs take no other. Of some wrappers a plain
-part has all values: the local part of a DTensor, the values of a jagged nested tensor, the memory of a subclass of Tensor that
-overrides functions only. Every other kind is kept exactly.
+An *ordinary* tensor is dense and strided and has values in memory of its own; codecs take no other. Some wrappers have a plain
+part with all values: the local part of a DTensor, the values of a jagged nested tensor, the memory of a subclass of Tensor that
+overrides functions only. Tensors of any other kind are kept exactly.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of tensors without ordinary memory."""
+    """Kind of tensors without ordinary memory."""
 
     name: str  #: in the plural
-    remedy: str  #: what to give to a codec instead
-    wraps: bool = False  #: whether what an operation saves of such arguments has shapes and memory of their inside
+    remedy: str  #: tensor to give to a codec instead, as advice
+    wraps: bool = False  #: True if operations on such arguments save tensors with the shapes and memory of their inside
 
 
 TRANSFORMED = Kind("tensors within transforms of torch.func", "compress the tensor outside of the transform", wraps=True)
@@ -33,19 +33,19 @@ ONEDNN = Kind("tensors in oneDNN's layout", "compress x.to_dense()")
 META = Kind("tensors on the device meta", "give a tensor that has values")
 QUANTISED = Kind("quantised tensors", "compress x.dequantize()")
 ZEROS = Kind("zeros without memory", "compress x.clone()")
-#: Of a DTensor the local part has the values that this process has; a result that is under way is waited for.
+#: Class whose local part holds the values of this process, and class of results that are under way and are waited for.
 _DISTRIBUTED = ("torch.distributed.tensor", "DTensor")
 _ASYNCHRONOUS = ("torch.distributed._functional_collectives", "AsyncCollectiveTensor")
 _LAYOUTS = {torch._mkldnn: ONEDNN}  # type: ignore[attr-defined]
 
 
-#: Every operation asks: names of their own are found faster.
+#: Local names, which are found faster, because every operation calls these functions.
 _is_transformed, _is_functional = torch._C._functorch.is_functorch_wrapped_tensor, torch._is_functional_tensor
 _STRIDED = torch.strided
 
 
 def kind_of(x: Tensor) -> Kind | None:
-    """The kind of a tensor without ordinary memory; None for ordinary tensors."""
+    """Return the kind of a tensor without ordinary memory; None for ordinary tensors."""
     if _is_transformed(x):
         return TRANSFORMED
     if overrides_dispatch(x):
@@ -69,19 +69,19 @@ def overrides_dispatch(x: Tensor) -> bool:
 
 
 def storage_of(x: Tensor) -> torch.UntypedStorage | None:
-    """The storage of an ordinary tensor; None for every other kind."""
+    """Return the storage of an ordinary tensor; None for every other kind."""
     return x.untyped_storage() if kind_of(x) is None else None
 
 
 def storages_of(x: Tensor) -> list[torch.UntypedStorage]:
-    """The storages of all tensors that a tensor is made of; none of kinds of which that is not known."""
+    """Return the storages of all tensors that a tensor consists of; none for kinds whose parts are unknown."""
     if kind_of(x) is None:
         return [x.untyped_storage()]
     return [inner for part in _inside(x) for inner in storages_of(part)]
 
 
 def _inside(x: Tensor) -> tuple[Tensor, ...]:
-    """The tensors that a wrapper or a sparse tensor is made of."""
+    """Return the tensors that a wrapper or a sparse tensor consists of."""
     if _is_transformed(x):
         return (torch._C._functorch.get_unwrapped(x),)
     if overrides_dispatch(x):
@@ -103,21 +103,21 @@ def same_storage(x: Tensor, y: Tensor) -> bool:
 
 
 def bytes_of(x: Tensor) -> int:
-    """Bytes of the values of a tensor of any kind; of a sparse tensor also of its indices."""
+    """Return the bytes of the values of a tensor of any kind; those of a sparse tensor include its indices."""
     inside = _inside(x)
     return sum(map(bytes_of, inside)) if inside else x.numel() * x.element_size()
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The plain part of a tensor, and how the tensor is made of such a part."""
+    """Plain part of a tensor, and the function that rebuilds the tensor from such a part."""
 
     tensor: Tensor  #: ordinary, with the history of the whole
     rebuild: Callable[[Tensor], Tensor]
 
 
 def part_of(x: Tensor) -> Part | None:
-    """The plain part that has all values of ``x``; None where ``x`` is ordinary itself, and for kinds without one."""
+    """Return the plain part that has all values of ``x``; None if ``x`` is ordinary itself or of a kind without such a part."""
     inner = plain_part(x)
     if inner is x:
         return None
@@ -127,7 +127,7 @@ def part_of(x: Tensor) -> Part | None:
 
 
 def plain_part(x: Tensor) -> Tensor:
-    """The plain part of ``x`` without its history; ``x`` itself where it has none."""
+    """Return the plain part of ``x`` without its history; ``x`` itself if there is none."""
     if type(x) is Tensor or _is_transformed(x):
         return x
     if not overrides_dispatch(x):
@@ -151,7 +151,7 @@ def is_jagged(x: Any) -> bool:
 
 
 def parts_in(value: Any) -> Any:
-    """``value`` with the plain parts of its tensors, in lists and tuples too, in their place."""
+    """Return ``value`` with tensors, in lists and tuples too, replaced by their plain parts."""
     if isinstance(value, Tensor):
         part = part_of(value)
         return value if part is None else part.tensor
@@ -176,10 +176,10 @@ def _rebuilding(x: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 class _WithHistory(torch.autograd.Function):
-    """Gives a part of a tensor the history of the whole, which tells what made it; nothing is ever differentiated by it."""
+    """Gives a part of a tensor the history of the whole, which shows its origin; nothing is ever differentiated through it."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, part: tuple[Tensor]) -> Tensor:
-        """The part, which is no argument of its own."""
+        """Return the part; as it comes in a tuple, autograd does not see it as an argument."""
         del ctx, x
         return part[0].view_as(part[0])

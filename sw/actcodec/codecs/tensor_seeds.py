@@ -13,14 +13,14 @@ _GOLDEN = 0x9E3779B9
 
 
 class TensorSeeds:
-    """A sequence of seeds, 0 to 2**32 - 1, without repetition before 2**32 of them.
+    """Sequence of seeds, 0 to 2**32 - 1, that does not repeat within 2**32 seeds.
 
     Parameters
     ----------
     seed
-        Of the sequence, 0 to 2**32 - 1; UserError otherwise.
+        Seed of the sequence, 0 to 2**32 - 1; UserError otherwise.
     salt
-        Tells sequences of one seed apart (of several codecs in one policy).
+        Number that separates sequences of one seed (of several codecs in one policy).
     """
 
     def __init__(self, seed: int, salt: int) -> None:
@@ -30,28 +30,28 @@ class TensorSeeds:
         self.restart(0)
 
     def restart(self, run: int) -> None:
-        """Begin again, with the sequence of a run."""
+        """Restart with the sequence of run number ``run``."""
         self._base = _mix(_mix(_mix(self._seed) + self._salt) + run & MAX_SEED)
         self._run, self._number = run, 0
 
     def next(self) -> int:
-        """The seed of the next tensor."""
+        """Return the seed of the next tensor."""
         seed = _mix(self._base + self._number * _GOLDEN)
         self._number += 1
         return seed
 
     def state_dict(self) -> dict[str, Any]:
-        """Run, and number of the next tensor."""
+        """Return the run, and the number of the next tensor."""
         return {"run": self._run, "number": self._number}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a sequence of the same seed and salt was."""
+        """Continue from the state of a sequence of the same seed and salt."""
         self.restart(state["run"])
         self._number = state["number"]
 
 
 def _mix(value: int) -> int:
-    """A permutation of 32-bit numbers in which every bit depends on every other (the finaliser of MurmurHash3, Appleby)."""
+    """Permute 32-bit numbers so that every bit depends on every other (the finaliser of MurmurHash3, Appleby)."""
     value &= MAX_SEED
     value = (value ^ value >> 16) * 0x85EBCA6B & MAX_SEED
     value = (value ^ value >> 13) * 0xC2B2AE35 & MAX_SEED

@@ -1,5 +1,5 @@
-"""The golden model: what every block of the unit must compute, as exact integer functions on torch tensors.
+"""Golden model: exact integer functions on torch tensors that define the results of every block of the unit.
 
-One module per hardware block, under the block's name; :mod:`~actcodec.golden.bitstream` puts the parts together as
-bytes. All functions are vectorised, free of state, and give the same integers on every device.
+Each hardware block has one module of its name; :mod:`~actcodec.golden.bitstream` joins the parts to bytes. All functions are
+vectorised, stateless, and give the same integers on every device.
 """

@@ -1,7 +1,7 @@
 """Mode actnn on integers: groups of 256 consecutive values, each with its own range (ActNN, per-group quantisation).
 
-A group fills the alignment buffer: 8 rows of 32 values, cut into four 8x8 blocks side by side. Its range stands in front of
-the first block.
+A group fills the alignment buffer: 8 rows of 32 values, cut into four 8x8 blocks side by side. The range of a group precedes
+its first block.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROWS = TILE_BLOCKS * BLOCK_SIDE
 
 
 def encode(groups: Tensor, settings: AffineSettings, first: int = 0) -> Tensor:
-    """int16 (G, 256), consecutive values, to the payload, uint8 (G * (4 + 32 * bits),).
+    """Encode int16 (G, 256), consecutive values, to the payload, uint8 (G * (4 + 32 * bits),).
 
     ``first`` is the number of the first group's beat in its job (:func:`actcodec.golden.affine.quantize`).
     """
@@ -35,7 +35,7 @@ def encode(groups: Tensor, settings: AffineSettings, first: int = 0) -> Tensor:
 
 
 def decode(payload: Tensor, count: int, settings: AffineSettings) -> Tensor:
-    """The ``count`` groups of a payload, int32 (count, 256) in -65536..65535.
+    """Decode the ``count`` groups of a payload to int32 (count, 256) in -65536..65535.
 
     Raises BitstreamError for a payload of another length and for impossible steps.
     """

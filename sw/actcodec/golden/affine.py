@@ -1,4 +1,4 @@
-"""The affine quantiser (:mod:`cdu_spec.affine`): steps, codes of 1, 2, 4 or 8 bits, and the integers that they stand for.
+"""Affine quantiser (:mod:`cdu_spec.affine`): steps, codes of 1, 2, 4 or 8 bits, and the integers that they stand for.
 
 With the least value Z of a range and the step D = m * 2**e, a code is ``(x - Z) / D`` plus a random number below 1 or one
 half, rounded down, in 0..B; it decodes to ``Z + code * D``.
@@ -29,35 +29,35 @@ from actcodec.golden.random_bits import random_bits
 
 #: Greatest ``x - Z``.
 MAX_SPREAD = (1 << BASE_BITS) - 1
-#: Added to the quotient's fraction when rounding to nearest.
+#: Fraction added to the quotient when rounding to nearest.
 NEAREST = 1 << (FRACTION_BITS - 1)
 _INTEGERS = (torch.int32, torch.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """Where codes lie: Z and D of blocks, groups or rows, int32 tensors of one shape or broadcastable to it."""
+    """Ranges of codes: Z and D of blocks, groups or rows, int32 tensors of one shape or broadcastable to it."""
 
     low: Tensor  #: Z, -65536..32767
     mantissa: Tensor  #: m, 1..255
-    exponent: Tensor  #: e, 0..15; 0..9 where the step was found
+    exponent: Tensor  #: e, 0..15; 0..9 for steps from :func:`found_step`
 
     @classmethod
     def fixed(cls, low: Tensor, step_log2: int) -> Ranges:
-        """Ranges with the step ``2**step_log2``."""
+        """Return ranges with the step ``2**step_log2``."""
         return cls(low, torch.ones_like(low), torch.full_like(low, step_log2))
 
     @classmethod
     def found(cls, least: Tensor, greatest: Tensor, bits: int) -> Ranges:
-        """Ranges from the least to (at least) the greatest value."""
+        """Return ranges from the least to at least the greatest value."""
         return cls(least, *found_step(greatest - least, bits))
 
     def per_row(self, rows: int) -> Ranges:
-        """Of (n,) ranges, those of the rows of blocks that have so many of them: (n * rows, 1)."""
+        """Repeat ranges (n,) of blocks for each of their ``rows`` rows: (n * rows, 1)."""
         return Ranges(*(part.repeat_interleave(rows)[:, None] for part in (self.low, self.mantissa, self.exponent)))
 
     def __getitem__(self, rows: slice) -> Ranges:
-        """The ranges of some rows; one that is common to all rows stays."""
+        """Return the ranges of some rows; a single range, common to all rows, is returned itself."""
         if len(self.low) == 1:
             return self
         return Ranges(self.low[rows], self.mantissa[rows], self.exponent[rows])
@@ -71,7 +71,7 @@ class Ranges:
 
 
 def found_step(spread: Tensor, bits: int) -> tuple[Tensor, Tensor]:
-    """Mantissa and exponent of the least step ``m * 2**e >= spread / B`` with m of 8 bits; 1 * 2**0 for ``spread <= B``.
+    """Return mantissa and exponent of the least step ``m * 2**e >= spread / B`` with m of 8 bits, 1 * 2**0 at least.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def found_step(spread: Tensor, bits: int) -> tuple[Tensor, Tensor]:
 
 
 def codes_of(x: Tensor, ranges: Ranges, bits: int, rho: Tensor | int) -> Tensor:
-    """Codes ``min(B, (v + rho) >> 16)`` with ``v = (t * inv) >> shift``, ``t = clamp(x - Z, 0, 65535)``.
+    """Return codes ``min(B, (v + rho) >> 16)`` with ``v = (t * inv) >> shift``, ``t = clamp(x - Z, 0, 65535)``.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def codes_of(x: Tensor, ranges: Ranges, bits: int, rho: Tensor | int) -> Tensor:
 
 
 def quantize(x: Tensor, ranges: Ranges, settings: AffineSettings, first: int = 0, *, down: bool = False) -> Tensor:
-    """Codes of consecutive rows of a job in the order of the payload.
+    """Return codes of consecutive rows of a job in the order of the payload.
 
     Parameters
     ----------
@@ -154,13 +154,13 @@ def quantize(x: Tensor, ranges: Ranges, settings: AffineSettings, first: int = 0
 
 
 def dequantize(codes: Tensor, ranges: Ranges) -> Tensor:
-    """``Z + code * D``, int32; uint8 ``codes`` of any shape that the ranges are broadcastable to."""
+    """Return ``Z + code * D``, int32; uint8 ``codes`` of any shape that the ranges are broadcastable to."""
     require("codes", codes, (torch.uint8,))
     return codes.to(torch.int32).mul_(ranges.mantissa << ranges.exponent).add_(ranges.low)
 
 
 def _inverse_steps(device: torch.device) -> Tensor:
-    """``inv * 2**-shift`` of each mantissa with exponent 0, float64 (256,); entry 0 means nothing."""
+    """Return ``inv * 2**-shift`` of each mantissa with exponent 0, float64 (256,); entry 0 is unused."""
     normalised = [m << (MANTISSA_BITS - m.bit_length()) for m in range(1, 1 << MANTISSA_BITS)]
     scaled = [reciprocal(n) * 2.0 ** (FRACTION_BITS - RECIPROCAL_SHIFT) * (n // m) for m, n in enumerate(normalised, 1)]
     return torch.tensor([0.0, *scaled], dtype=torch.float64, device=device)

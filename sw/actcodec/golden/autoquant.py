@@ -1,7 +1,7 @@
 """Modes autoquant and autoquantz on integers: signed codes with a fixed step per job (AC-GC, AutoQuant and AutoQuantZ).
 
-Code and integer are related by ``value = (code - 2**(bits - 1)) * 2**step_log2``. autoquantz keeps only the codes of what is
-not zero: a mask per block of 64 values, then every row's codes, moved together and filled up to whole bytes.
+Code and integer are related by ``value = (code - 2**(bits - 1)) * 2**step_log2``. autoquantz keeps only the codes of nonzero
+values: a mask per block of 64 values, then the codes of each row, moved together and padded to whole bytes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from actcodec.golden.movement import select, spread
 
 
 def encode(beats: Tensor, settings: AffineSettings, first: int = 0, *, down: bool = False) -> Tensor:
-    """Payload without masks: int16 (beats, 8) to uint8 (beats * bits,). ``first`` and ``down`` as in ``affine.quantize``."""
+    """Encode int16 (beats, 8) without masks to uint8 (beats * bits,); ``first`` and ``down`` as in ``affine.quantize``."""
     return pack_codes(_codes(beats, settings, first, down=down), settings.bits).view(-1)
 
 
 def decode(payload: Tensor, beats: int, settings: AffineSettings) -> Tensor:
-    """The beats of a payload without masks, int32 (beats, 8); BitstreamError for a payload of another length."""
+    """Decode a payload without masks to int32 (beats, 8); raise BitstreamError for a payload of another length."""
     require("payload", payload, (torch.uint8,))
     if payload.numel() != beats * settings.bits:
         raise BitstreamError(f"corrupted stream: {payload.numel()} payload bytes are not {beats} beats of {settings.bits}")
@@ -34,7 +34,7 @@ def decode(payload: Tensor, beats: int, settings: AffineSettings) -> Tensor:
 
 
 def encode_masked(beats: Tensor, settings: AffineSettings, first: int = 0) -> Tensor:
-    """Payload with masks: int16 (8 * blocks, 8) to uint8 (8 * blocks + bytes of the codes that are not zero,).
+    """Encode int16 (8 * blocks, 8) with masks to uint8 (8 * blocks + bytes of the nonzero codes,).
 
     ``first`` as in ``affine.quantize``.
     """
@@ -53,7 +53,7 @@ def encode_masked(beats: Tensor, settings: AffineSettings, first: int = 0) -> Te
 
 
 def decode_masked(payload: Tensor, blocks: int, settings: AffineSettings) -> Tensor:
-    """The beats of a payload with masks, int32 (8 * blocks, 8).
+    """Decode a payload with masks to int32 (8 * blocks, 8).
 
     Raises BitstreamError when the chain of blocks does not end, after ``blocks`` blocks, exactly at the end of the payload.
     """
@@ -62,7 +62,7 @@ def decode_masked(payload: Tensor, blocks: int, settings: AffineSettings) -> Ten
 
 
 def decode_masked_at(payload: Tensor, starts: Tensor, settings: AffineSettings) -> Tensor:
-    """The beats, int32 (8 * n, 8), of a payload that is exactly the blocks with masks that begin at ``starts``, int64 (n,)."""
+    """Decode a payload of exactly the blocks with masks that begin at ``starts``, int64 (n,), to int32 (8 * n, 8)."""
     bits = settings.bits
     masks = payload[starts[:, None] + torch.arange(MASK_BYTES, device=payload.device)]
     nonzero = unpack_bits(masks).view(-1, LANES)
@@ -84,17 +84,17 @@ def _integers(codes: Tensor, settings: AffineSettings) -> Tensor:
 
 
 def _range(settings: AffineSettings, device: torch.device) -> Ranges:
-    """The range that all rows of a job have, (1, 1)."""
+    """Return the range that all rows of a job share, (1, 1)."""
     return Ranges.fixed(torch.full((1, 1), settings.fixed_low, dtype=torch.int32, device=device), settings.step_log2)
 
 
 def _front(counts: Tensor) -> Tensor:
-    """Rows of 8 flags of which the first ``counts`` are set: integers (rows,) to bool (rows, 8)."""
+    """Return rows of 8 flags of which the first ``counts`` are set: integers (rows,) to bool (rows, 8)."""
     return torch.arange(LANES, device=counts.device) < counts[:, None]
 
 
 def _kept_bytes(nonzero: Tensor, bits: int) -> Tensor:
-    """Which bytes of a block's packed rows are written, bool (blocks, 8 * bits)."""
+    """Return which bytes of a block's packed rows are written, bool (blocks, 8 * bits)."""
     kept = (nonzero.sum(1) * bits + LANES - 1) // LANES
     flags = torch.arange(bits, device=nonzero.device) < kept[:, None]
     return flags.view(-1, BLOCK_SIDE * bits)

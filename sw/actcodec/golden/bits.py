@@ -1,4 +1,4 @@
-"""Bits to bytes and back, least significant bit first, eight at a time in 64-bit words."""
+"""Conversion of bits to bytes and back, least significant bit first, eight at a time in 64-bit words."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _EVEN_BITS, _EVEN_PAIRS, _LOW_NIBBLES = 0x5555555555555555, 0x3333333333333333, 
 
 
 def pack_bits(flags: Tensor) -> Tensor:
-    """Contiguous bool (..., 8 * n) to uint8 (..., n): flag 8 * j + i becomes bit i of byte j."""
+    """Pack contiguous bool (..., 8 * n) to uint8 (..., n): flag 8 * j + i becomes bit i of byte j."""
     words = flags.view(torch.int64) * _GATHER
     return words.bitwise_right_shift_(56).to(torch.uint8)
 
 
 def unpack_bits(packed: Tensor) -> Tensor:
-    """uint8 (..., n) to bool (..., 8 * n): bit i of byte j becomes flag 8 * j + i."""
+    """Unpack uint8 (..., n) to bool (..., 8 * n): bit i of byte j becomes flag 8 * j + i."""
     spread = torch.tensor(_SPREAD, dtype=torch.int64, device=packed.device)
     words = spread.index_select(0, packed.reshape(-1).to(torch.int32))
     return words.view(torch.bool).view(*packed.shape[:-1], 8 * packed.shape[-1])

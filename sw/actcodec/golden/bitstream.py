@@ -1,4 +1,4 @@
-"""The parts of a compressed tensor as bytes, and back (docs/reference/bitstream.md)."""
+"""Serialisation of the parts of a compressed tensor, and its inverse (docs/reference/bitstream.md)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def serialise(header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor) -> bytes:
-    """One stream: header, shape, shift table, reciprocals, offsets, payload, CRC-32 of everything before it.
+    """Return a stream: header, shape, shift table, reciprocals, offsets, payload, CRC-32 of everything before it.
 
     Parameters
     ----------
     header
-        Says how long every section is.
+        Header, which determines the length of every section.
     shifts
-        64 shifts in payload order, or none in modes without a table.
+        64 shifts in payload order; empty in modes without a table.
     reciprocals
         float32 (header.reciprocal_count,).
     payload
@@ -52,7 +52,7 @@ def serialise(header: Header, shifts: Sequence[int], reciprocals: Tensor, payloa
 
 
 def with_checksum(*sections: Buffer) -> bytes:
-    """Sections one after the other and the CRC-32 of them all."""
+    """Return the concatenated sections, followed by their CRC-32."""
     crc = 0
     for section in sections:
         crc = zlib.crc32(section, crc)
@@ -60,10 +60,10 @@ def with_checksum(*sections: Buffer) -> bytes:
 
 
 def parse(stream: bytes) -> tuple[Header, tuple[int, ...], Tensor, Tensor, Tensor]:
-    """Header, shifts (payload order; empty without a table), reciprocals, payload and offsets of a stream, on the CPU.
+    """Return header, shifts (payload order; empty without a table), reciprocals, payload and offsets, on the CPU.
 
-    Raises BitstreamError unless lengths, checksum and the range of every reciprocal are right. Whether the payload's
-    blocks fit together is seen when it is decoded.
+    Raises BitstreamError unless lengths, checksum and the range of every reciprocal are right. Only decoding checks the
+    payload's blocks.
     """
     header = Header.unpack(stream)
     view = memoryview(stream)
@@ -81,7 +81,7 @@ def parse(stream: bytes) -> tuple[Header, tuple[int, ...], Tensor, Tensor, Tenso
 
 
 def numbers(section: bytes | memoryview, dtype: torch.dtype) -> Tensor:
-    """The numbers of a section; a copy, for tensors must not alias immutable bytes."""
+    """Return the numbers of a section, copied because tensors must not alias immutable bytes."""
     return torch.frombuffer(bytearray(section), dtype=dtype) if section else torch.zeros(0, dtype=dtype)
 
 

@@ -1,4 +1,4 @@
-"""Which tensors policies give the codecs of 8x8 blocks of samples (JPEG-ACT: "shapes that do not fit")."""
+"""Shapes of the tensors for which policies use the codecs of 8x8 blocks (JPEG-ACT: "shapes that do not fit")."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from math import prod
 
 from cdu_spec.geometry import BLOCK_SIDE
 
-#: The rule in words.
+#: Rule in words.
 BLOCK_SHAPES = f"(N, C, H, W) with W >= {BLOCK_SIDE} and N*C*H >= {BLOCK_SIDE}"
 
 
 def has_blocks(shape: Sequence[int]) -> bool:
-    """Whether ``shape`` is (N, C, H, W) with W >= 8 and N * C * H >= 8, no extent 0."""
+    """Return whether ``shape`` is (N, C, H, W) with W >= 8 and N * C * H >= 8, no extent 0."""
     return len(shape) == 4 and prod(shape) > 0 and shape[3] >= BLOCK_SIDE and prod(shape[:3]) >= BLOCK_SIDE

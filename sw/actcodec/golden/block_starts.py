@@ -1,9 +1,9 @@
-"""Where each block of a payload begins whose blocks tell their length by their first bytes.
+"""Starts of the blocks of a payload whose first bytes determine their lengths.
 
-ZVC's mask tells it, GMC's head does, so the starts form a chain: with masks, block at p, next block at
-``p + 8 + popcount(p .. p+7)``, or earlier where several codes share a byte. The length of a block that began there is computed
-for every byte, many at once; then the chain is followed, one block after the other. The payload is gone through in windows, so
-that the memory beyond the result does not grow with it.
+ZVC's mask and GMC's head determine the length of a block, so the starts form a chain: with masks, the block after the one at p
+begins at ``p + 8 + popcount(p .. p+7)``, or earlier if several codes share a byte. First the length of a block that would begin
+there is computed for every byte, many at once; then the chain is followed, one block after the other. The payload is processed
+in windows, so that the memory beyond the result does not grow with it.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from torch import Tensor
 
 from actcodec.golden.bits import popcount_
 
-#: Masks are counted in whole words.
+#: Number of bytes of a word; masks are counted in whole words.
 _WORD_BYTES = 8
-#: Bytes of the payload that are looked at together.
+#: Number of bytes of the payload that are processed together.
 _WINDOW_BYTES = 1 << 17
 
 
 @dataclass(frozen=True)
 class Chain:
-    """How blocks tell where the next one begins.
+    """Rule by which blocks determine where the next one begins.
 
     Parameters
     ----------
     shortest, longest
-        Bytes of a block, at most 255.
+        Bytes of the shortest and the longest block, at most 255.
     head
-        Bytes at the start of a block that its length follows from.
+        Bytes at the start of a block that determine its length.
     lengths
-        From bytes, uint8 (8 * n + head,), the length of a block that begins at each but the last ``head`` of them, uint8
-        (8 * n,). It may overwrite what it is given.
+        Function from bytes, uint8 (8 * n + head,), to the length of a block that begins at each but the last ``head`` of them,
+        uint8 (8 * n,). The function may overwrite its argument.
     """
 
     shortest: int
@@ -47,7 +47,7 @@ class Chain:
 
 
 def mask_chain(bits: int = VALUE_BITS) -> Chain:
-    """Blocks with masks: of values of ``bits`` bits, the n of a mask byte take ``ceil(n * bits / 8)`` bytes."""
+    """Return the chain of blocks with masks: n values of ``bits`` bits in a mask byte take ``ceil(n * bits / 8)`` bytes."""
     return Chain(MASK_BYTES, MASK_BYTES + BLOCK_VALUES, MASK_BYTES, partial(_masked_lengths, bits=bits))
 
 
@@ -64,7 +64,7 @@ _ZVC = mask_chain()
 
 
 def block_starts(payload: Tensor, count: int, chain: Chain = _ZVC) -> Tensor:
-    """Offsets of the ``count`` blocks of ``payload`` (uint8, one axis), int64 (count,).
+    """Return the offsets of the ``count`` blocks of ``payload`` (uint8, one axis), int64 (count,).
 
     Raises BitstreamError when the chain does not end, after ``count`` blocks, exactly at the end of the payload.
     """
@@ -86,7 +86,7 @@ def block_starts(payload: Tensor, count: int, chain: Chain = _ZVC) -> Tensor:
 
 
 def _in_window(window: Tensor, size: int, chain: Chain) -> tuple[list[int], int]:
-    """Starts of the chain that begins with byte 0 and where it leaves the first ``size`` bytes; a head may follow them."""
+    """Return the starts of the chain from byte 0 in a window, and where it leaves the first ``size`` bytes."""
     heads = torch.zeros(-(-size // _WORD_BYTES) * _WORD_BYTES + chain.head, dtype=torch.uint8, device=window.device)
     heads[: window.numel()] = window
     lengths = chain.lengths(heads).cpu().numpy().tobytes()

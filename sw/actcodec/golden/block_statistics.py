@@ -1,4 +1,4 @@
-"""What the range finder knows of a block, mean, least and greatest value; and residuals of whole tensors."""
+"""Statistics of the range finder, mean, least and greatest value of a block, and residuals of whole tensors."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ _MEAN_SHIFT = BLOCK_VALUES.bit_length() - 1
 
 
 def block_mean(blocks: Tensor) -> Tensor:
-    """Mean of each block rounded half up, ``(sum + 32) >> 6``: int16 (B, 64) to int32 (B,), -32768..32767."""
+    """Return the mean of each block rounded half up, ``(sum + 32) >> 6``: int16 (B, 64) to int32 (B,), -32768..32767."""
     require("blocks", blocks, (torch.int16,), (BLOCK_VALUES,))
     return (blocks.sum(1, dtype=torch.int32) + BLOCK_VALUES // 2) >> _MEAN_SHIFT
 
 
 def least_and_greatest(groups: Tensor) -> tuple[Tensor, Tensor]:
-    """Least and greatest value of each group: int16 (G, n) to int32 (G,) each."""
+    """Return the least and greatest value of each group: int16 (G, n) to int32 (G,) each."""
     require("groups", groups, (torch.int16,))
     least, greatest = groups.aminmax(dim=1)
     return least.to(torch.int32), greatest.to(torch.int32)
 
 
 def residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
-    """How far a value of each channel lies from the mean of its 8x8 block at most, in units of the quantised values.
+    """Return the greatest distance of a value of each channel from its 8x8 block's mean, in units of quantised values.
 
-    All in float32, where the order of additions matters: the halves of each column are added to each other until one number is
-    left, then those of the row of sums, so that every device and every backend finds the same.
+    All operations are float32, where the order of additions matters: the halves of each column are added to each other until
+    one number is left, then those of the row of sums, so that every device and every backend computes the same.
 
     Parameters
     ----------
     x
         Finite floats of the view's size; the view is of mode division, whose padding repeats values.
     view
-        See :class:`~cdu_spec.bitstream.MatrixView`.
+        View of ``x``, a :class:`~cdu_spec.bitstream.MatrixView`.
     k
-        float32 multipliers (channels,).
+        Multipliers, float32 (channels,).
 
     Returns
     -------

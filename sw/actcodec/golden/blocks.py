@@ -1,4 +1,4 @@
-"""Tensors, matrices, beats and blocks: the arrangements of :class:`cdu_spec.bitstream.MatrixView`."""
+"""Arrangements of :class:`cdu_spec.bitstream.MatrixView`: tensors, matrices, beats and blocks."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from torch import Tensor
 
 
 def by_channel(values: Tensor, view: MatrixView) -> Tensor:
-    """A tensor as (outer, channels, inner), one scale per index of axis 1."""
+    """Return a tensor as (outer, channels, inner), one scale per index of axis 1."""
     if view.channels == 1:
         return values.reshape(1, 1, -1)
     return values.reshape(-1, view.channels, view.channel_rows * view.columns)
 
 
 def padded(values: Tensor, view: MatrixView) -> Tensor:
-    """A tensor as the matrix with its padding, (padded rows, 8 * row beats), same dtype.
+    """Return a tensor as the matrix with its padding, (padded rows, 8 * row beats), same dtype.
 
-    The padding is zeros, but where it would widen the range of a block: division repeats the last value of each row and then
-    the last row, actnn the last value of the tensor. The padding of a linear sequence to whole blocks is not part of a row, so
-    it is not here (see :func:`linear_blocks`).
+    The padding is zeros, unless that would widen the range of a block: division repeats the last value of each row and then the
+    last row, actnn the last value of the tensor. The padding of a linear sequence to whole blocks is not
+    part of a row; :func:`linear_blocks` adds it.
     """
     width = view.row_beats * LANES
     if values.numel() == view.padded_rows * width:
@@ -41,25 +41,25 @@ def padded(values: Tensor, view: MatrixView) -> Tensor:
 
 
 def unpadded(matrix: Tensor, view: MatrixView, count: int) -> Tensor:
-    """The ``count`` values of a tensor without the padding, in order; the inverse of :func:`padded`."""
+    """Return the ``count`` values of a tensor without the padding, in order; inverse of :func:`padded`."""
     return matrix[: view.rows, : view.columns].reshape(-1)[:count]
 
 
 def tiles(matrix: Tensor) -> Tensor:
-    """A padded matrix (8 * strips, 8 * n) as blocks (B, 8, 8) [row][column]: strip by strip, left to right."""
+    """Return a padded matrix (8 * strips, 8 * n) as blocks (B, 8, 8) [row][column]: strip by strip, left to right."""
     rows, columns = matrix.shape
     grid = matrix.view(rows // BLOCK_SIDE, BLOCK_SIDE, columns // BLOCK_SIDE, BLOCK_SIDE)
     return grid.transpose(1, 2).reshape(-1, BLOCK_SIDE, BLOCK_SIDE)
 
 
 def untiled(blocks: Tensor, view: MatrixView) -> Tensor:
-    """Blocks (B, 8, 8) as the padded matrix; the inverse of :func:`tiles`."""
+    """Return blocks (B, 8, 8) as the padded matrix; inverse of :func:`tiles`."""
     grid = blocks.reshape(-1, view.row_beats, BLOCK_SIDE, BLOCK_SIDE).transpose(1, 2)
     return grid.reshape(view.padded_rows, view.row_beats * LANES)
 
 
 def linear_blocks(matrix: Tensor, view: MatrixView) -> Tensor:
-    """A padded matrix, row after row, as blocks (B, 64) of consecutive values, zeros after the end."""
+    """Return a padded matrix, row after row, as blocks (B, 64) of consecutive values, zeros after the end."""
     flat = matrix.reshape(-1)
     if flat.numel() == view.blocks * BLOCK_VALUES:
         return flat.view(-1, BLOCK_VALUES)
@@ -69,22 +69,22 @@ def linear_blocks(matrix: Tensor, view: MatrixView) -> Tensor:
 
 
 def linear_matrix(blocks: Tensor, view: MatrixView) -> Tensor:
-    """Blocks (B, 64) of consecutive values as the padded matrix; the inverse of :func:`linear_blocks`."""
+    """Return blocks (B, 64) of consecutive values as the padded matrix; inverse of :func:`linear_blocks`."""
     width = view.row_beats * LANES
     return blocks.reshape(-1)[: view.padded_rows * width].view(view.padded_rows, width)
 
 
 def to_payload_order(blocks: Tensor) -> Tensor:
-    """Blocks (B, 8, 8) [vertical][horizontal frequency] as (B, 64), column by column (``COEFFICIENT_ORDER``)."""
+    """Return blocks (B, 8, 8) [vertical][horizontal frequency] as (B, 64), column by column (``COEFFICIENT_ORDER``)."""
     return blocks.transpose(1, 2).reshape(-1, BLOCK_VALUES)
 
 
 def to_beats(matrix: Tensor, view: MatrixView) -> Tensor:
-    """A padded matrix as beats (view.beats, 8) in the order in which the hardware is fed.
+    """Return a padded matrix as beats (view.beats, 8) in the feeding order of the hardware.
 
-    Modes in tiles: strip by strip (8 rows), in it tile by tile (32 columns; the last tile may be narrower), in a tile row by
-    row. Other modes: row by row, zero beats after the end up to a whole block where the mode has masks. The result shares
-    memory with the matrix where nothing has to move.
+    Modes with tiles: strip by strip (8 rows), in a strip tile by tile (32 columns; the last tile may be narrower), in a tile
+    row by row. Other modes: row by row, followed by zero beats up to a whole block if the mode has masks. The result shares
+    memory with the matrix if nothing has to move.
     """
     if _in_order(view):
         if matrix.numel() == view.beats * LANES:
@@ -98,7 +98,7 @@ def to_beats(matrix: Tensor, view: MatrixView) -> Tensor:
 
 
 def from_beats(beats: Tensor, view: MatrixView) -> Tensor:
-    """The padded matrix of beats (view.beats, 8); the inverse of :func:`to_beats`, also in what it shares."""
+    """Return the padded matrix of beats (view.beats, 8); inverse of :func:`to_beats`, sharing memory in the same cases."""
     width = view.row_beats * LANES
     if _in_order(view):
         return beats[: view.padded_rows * view.row_beats].reshape(view.padded_rows, width)
@@ -114,12 +114,12 @@ def from_beats(beats: Tensor, view: MatrixView) -> Tensor:
 
 
 def _in_order(view: MatrixView) -> bool:
-    """Whether the hardware is fed row by row: there are no tiles, or only one fits into a row."""
+    """Return whether the feeding order is row by row: there are no tiles, or only one fits into a row."""
     return not view.mode.in_tiles or view.row_beats <= TILE_BLOCKS
 
 
 def _whole_and_last(strips: Tensor) -> list[Tensor]:
-    """Strips (S, 8, row beats, 8) as views (S, 8, tiles, tile columns): the tiles of 32 columns, then the narrower one."""
+    """Return strips (S, 8, row beats, 8) as views (S, 8, tiles, tile columns): tiles of 32 columns, then a narrower one."""
     whole = strips.shape[2] // TILE_BLOCKS * TILE_BLOCKS
     parts = []
     if whole:

@@ -9,12 +9,12 @@ from actcodec.golden import autoquant
 
 
 def encode(beats: Tensor, settings: AffineSettings, first: int = 0) -> Tensor:
-    """int16 (beats, 8), offsets subtracted, to the payload, uint8 (beats * bits,). Nothing is random, so any ``first`` does."""
+    """Encode int16 (beats, 8) less offsets to uint8 (beats * bits,). Nothing is random, so that ``first`` has no effect."""
     return autoquant.encode(beats, settings, first, down=True)
 
 
 def decode(payload: Tensor, beats: int, settings: AffineSettings) -> Tensor:
-    """The beats of a payload in the middle of their steps, int32 (beats, 8) in -32768..32767, offsets not yet added.
+    """Decode a payload to the middles of the steps, int32 (beats, 8) in -32768..32767, before offsets are added.
 
     Raises BitstreamError for a payload of another length.
     """

@@ -15,7 +15,7 @@ _BYTE_BITS = 8
 
 
 def encode(values: Tensor) -> Tensor:
-    """Bits of ``values > 0`` as bytes, value i at bit ``i % 8`` of byte ``i // 8``.
+    """Return the bits of ``values > 0`` as bytes, value i at bit ``i % 8`` of byte ``i // 8``.
 
     Takes floats (n,), any n; returns uint8 (ceil(n / 8),), unused bits zero. NaN gives 0.
     """
@@ -30,7 +30,7 @@ def encode(values: Tensor) -> Tensor:
 
 
 def decode(payload: Tensor, count: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The first ``count`` bits as 1.0 and 0.0 of ``dtype``, shape (count,); BitstreamError for a payload of another length."""
+    """Return the first ``count`` bits as 1.0 and 0.0, (count,); raise BitstreamError for a payload of another length."""
     require("payload", payload, (torch.uint8,))
     if payload.numel() != -(-count // _BYTE_BITS):
         raise BitstreamError(f"{payload.numel()} payload bytes do not hold {count} bits")

@@ -1,4 +1,4 @@
-"""Bypass: floating-point values as they are, in whole beats."""
+"""Bypass: unchanged floating-point values, in whole beats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from actcodec.golden.sfpr import FLOATS
 
 
 def encode(values: Tensor) -> Tensor:
-    """Bit patterns of ``values``, lowest byte first, with zeros after them up to a whole beat of 8 values.
+    """Return the bit patterns of ``values``, lowest byte first, padded with zeros to a whole beat of 8 values.
 
     Takes floats of any shape, n in all; returns uint8 (ceil(n / 8) * 8 * bytes per value,), a copy.
     """
@@ -23,7 +23,7 @@ def encode(values: Tensor) -> Tensor:
 
 
 def decode(payload: Tensor, count: int, dtype: torch.dtype) -> Tensor:
-    """The first ``count`` values, shape (count,) of ``dtype``, a copy; BitstreamError for a payload of another length."""
+    """Return the first ``count`` values, (count,), copied; raise BitstreamError for a payload of another length."""
     require("payload", payload, (torch.uint8,))
     if payload.numel() != -(-count // LANES) * LANES * dtype.itemsize:
         raise BitstreamError(f"{payload.numel()} payload bytes do not hold {count} values of {dtype.itemsize} bytes")

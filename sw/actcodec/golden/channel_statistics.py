@@ -1,8 +1,8 @@
-"""What is known of the channels of a tensor: extremes, mean and variance, and the error of rounding to steps.
+"""Statistics of the channels of a tensor: extremes, mean and variance, and the error of rounding to steps.
 
-Sums are of integers, so that every device, every backend and any number of threads finds the same: places of values between the
-least and the greatest of their channel, and squared errors, both in parts that are far finer than what they are wanted for.
-All functions take float tensors (outer, channels, inner) of finite values.
+Sums are of integers, so that every device, every backend and any number of threads computes the same: positions of values
+between the least and the greatest of their channel, and squared errors, both in units far finer than their use requires. All
+functions take float tensors (outer, channels, inner) of finite values.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from torch import Tensor
 from actcodec.golden.formats import quotient
 from actcodec.golden.pieces import piece_values
 
-#: Binary logarithms of the parts of a channel's extent, of those of its square, and of those of a squared step.
+#: Binary logarithms of the numbers of units in a channel's extent, in its square, and in a squared step.
 PLACE_BITS, SQUARE_BITS, ERROR_BITS = 30, 32, 32
-#: Low bits of a square that are rounded off, so that 2**31 values have a sum of 64 bits.
+#: Number of low bits of a square that are rounded off, so that the sum of 2**31 squares fits 64 bits.
 DROPPED_BITS = 2 * PLACE_BITS - SQUARE_BITS
 
 
 def channel_edges(channels: Tensor) -> tuple[Tensor, Tensor]:
-    """Least and greatest value of each channel, float64 (channels,)."""
-    first, then = (2, 0) if channels.shape[2] > 1 else (0, 1)  # what the first leaves is small
+    """Return the least and greatest value of each channel, float64 (channels,)."""
+    first, then = (2, 0) if channels.shape[2] > 1 else (0, 1)  # the first reduction leaves a small tensor
     edges = [part.aminmax(dim=first) for part in _parts(channels)]
     least = torch.stack([edge.min.amin(then) for edge in edges]).amin(0)
     return least.to(torch.float64), torch.stack([edge.max.amax(then) for edge in edges]).amax(0).to(torch.float64)
 
 
 def channel_moments(channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance of each channel, float64 (channels,).
+    """Return the mean and variance of each channel, float64 (channels,).
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ def channel_moments(channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[
 
 
 def place_factors(least: Tensor, greatest: Tensor) -> Tensor:
-    """What turns the distance from the least value into a place, float64; zero for channels of one value."""
+    """Return the factors from a distance from the least value to a position, float64; zero for channels of one value."""
     extent = greatest - least
     return torch.where(extent > 0, 2.0**PLACE_BITS / extent, 0.0)
 
 
 def moments_of(values: Tensor, squares: Tensor, count: int, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance from the sums of places and of their squares, int64 (channels,)."""
+    """Return mean and variance from the sums of positions and of their squares, int64 (channels,)."""
     extent = greatest - least
     place = quotient(values.to(torch.float64), count * 2.0**PLACE_BITS)
     spread = (quotient(squares.to(torch.float64), count * 2.0**SQUARE_BITS) - place.square()).clamp_min(0)
@@ -63,7 +63,7 @@ def moments_of(values: Tensor, squares: Tensor, count: int, least: Tensor, great
 
 
 def squared_errors(channels: Tensor, steps: Tensor) -> Tensor:
-    """Sum of the squared distances of a channel's values from whole multiples of its step.
+    """Return the sum of the squared distances of a channel's values from whole multiples of its step.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def squared_errors(channels: Tensor, steps: Tensor) -> Tensor:
 
     Returns
     -------
-    int64 (channels,), in units of ``2**-32`` of the squared step, those of each value rounded up.
+    int64 (channels,), in units of ``2**-32`` of the squared step, the error of each value rounded up.
     """
     sums = torch.zeros(len(steps), dtype=torch.int64, device=channels.device)
     for part in _parts(channels):
@@ -85,7 +85,7 @@ def squared_errors(channels: Tensor, steps: Tensor) -> Tensor:
 
 
 def _parts(channels: Tensor) -> Iterator[Tensor]:
-    """Some values of all channels, then others."""
+    """Yield parts of the tensor, each with values of all channels."""
     _, count, inner = channels.shape
     most = piece_values(channels.numel(), channels.device)
     for part in torch.split(channels, max(most // (count * inner), 1)):

@@ -1,4 +1,4 @@
-"""Argument checks that the golden functions share."""
+"""Argument checks shared by the golden functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codes of 1 to 8 bits as bytes: a row of 8 codes is as many bytes as a code has bits, value 0 in the lowest ones.
+"""Codes of 1 to 8 bits as bytes: a row of 8 codes takes as many bytes as a code has bits, value 0 in the lowest bits.
 
 Payloads of streams have 1, 2, 4 or 8 bits, where codes do not straddle bytes.
 """
@@ -14,7 +14,7 @@ from actcodec.golden.pieces import pieces
 
 
 def pack_codes(codes: Tensor, bits: int) -> Tensor:
-    """uint8 (rows, 8), each below 2**bits, to uint8 (rows, bits)."""
+    """Pack uint8 (rows, 8), each below 2**bits, to uint8 (rows, bits)."""
     require("codes", codes, (torch.uint8,), (LANES,))
     if LANES % bits:
         return _to_bytes(_to_words(codes.reshape(-1, LANES), bits), bits, LANES)
@@ -27,7 +27,7 @@ def pack_codes(codes: Tensor, bits: int) -> Tensor:
 
 
 def unpack_codes(packed: Tensor, bits: int) -> Tensor:
-    """uint8 (rows, bits) to uint8 (rows, 8); the inverse of :func:`pack_codes`."""
+    """Unpack uint8 (rows, bits) to uint8 (rows, 8); inverse of :func:`pack_codes`."""
     require("packed", packed, (torch.uint8,), (bits,))
     if bits == LANES:
         return packed
@@ -41,7 +41,7 @@ def unpack_codes(packed: Tensor, bits: int) -> Tensor:
 
 
 def pack_tight(codes: Tensor, bits: int) -> Tensor:
-    """uint8 (n,), each below 2**bits, to uint8 (ceil(n * bits / 8),): :func:`pack_codes` of any number of codes."""
+    """Pack any number of codes as :func:`pack_codes` does: uint8 (n,), each below 2**bits, to uint8 (ceil(n * bits / 8),)."""
     packed = codes.new_empty(-(-codes.numel() * bits // LANES))
     for part in pieces(codes.numel(), codes.device):
         mine = packed[part.start * bits // LANES : -(-part.stop * bits // LANES)]
@@ -51,7 +51,7 @@ def pack_tight(codes: Tensor, bits: int) -> Tensor:
 
 
 def unpack_tight(packed: Tensor, bits: int, count: int) -> Tensor:
-    """The ``count`` codes of :func:`pack_tight`, uint8 (count,)."""
+    """Return the ``count`` codes of :func:`pack_tight`, uint8 (count,)."""
     codes = packed.new_empty(count)
     for part in pieces(count, packed.device):
         codes[part] = unpack_part(packed, bits, part)
@@ -59,7 +59,7 @@ def unpack_tight(packed: Tensor, bits: int, count: int) -> Tensor:
 
 
 def unpack_part(packed: Tensor, bits: int, part: slice) -> Tensor:
-    """Some of the codes of :func:`pack_tight`, uint8 (n,)."""
+    """Return some of the codes of :func:`pack_tight`, uint8 (n,)."""
     beat, lane = divmod(part.start, LANES)
     mine = packed[beat * bits : -(-part.stop * bits // LANES)]
     rows = -(-part.stop // LANES) - beat
@@ -67,7 +67,7 @@ def unpack_part(packed: Tensor, bits: int, part: slice) -> Tensor:
 
 
 def _filled(values: Tensor, count: int) -> Tensor:
-    """Values (n,) with zeros behind them where they are not as many as wanted."""
+    """Pad values (n,) with zeros to ``count`` values."""
     if values.numel() == count:
         return values
     filled = values.new_zeros(count)
@@ -76,7 +76,7 @@ def _filled(values: Tensor, count: int) -> Tensor:
 
 
 def _to_words(digits: Tensor, width: int) -> Tensor:
-    """uint8 (rows, n), each below 2**width, n * width < 64, to int64 (rows,): digit 0 in the lowest bits."""
+    """Join uint8 (rows, n), each below 2**width, n * width < 64, to int64 (rows,), digit 0 in the lowest bits."""
     words = digits[:, 0].to(torch.int64)
     for place in range(1, digits.shape[1]):
         words |= digits[:, place].to(torch.int64) << (width * place)
@@ -84,7 +84,7 @@ def _to_words(digits: Tensor, width: int) -> Tensor:
 
 
 def _to_bytes(words: Tensor, count: int, width: int) -> Tensor:
-    """The inverse of :func:`_to_words` for ``count`` digits, uint8 (rows, count)."""
+    """Split words into ``count`` digits, uint8 (rows, count); inverse of :func:`_to_words`."""
     digits = torch.empty(len(words), count, dtype=torch.uint8, device=words.device)
     for place in range(count):
         digits[:, place] = (words >> (width * place)) & ((1 << width) - 1)

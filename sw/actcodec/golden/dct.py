@@ -1,7 +1,7 @@
 """Two-dimensional 8x8 DCT in integers, forward and inverse.
 
-The integer matrix and the shifts are those of :mod:`cdu_spec.dct`. Products are taken in float64, where every
-intermediate (below 2**34) is exact, so the results are integers by construction.
+:mod:`cdu_spec.dct` defines the integer matrix and the shifts. Products are computed in float64, where every intermediate (below
+2**34) is exact, so the results are integers by construction.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ _INTEGERS = (torch.int8, torch.int16, torch.int32)
 
 
 def matrix(const_bits: int, device: torch.device | None = None) -> Tensor:
-    """The integer matrix of one forward pass, float64 (8, 8) [frequency][sample]."""
+    """Return the integer matrix of one forward pass, float64 (8, 8) [frequency][sample]."""
     return torch.tensor(basis(const_bits), dtype=torch.float64, device=device)
 
 
 def shift_half_up(value: Tensor, shift: int) -> Tensor:
-    """``floor(value / 2**shift + 1/2)`` of float64 integers, in place."""
+    """Compute ``floor(value / 2**shift + 1/2)`` of float64 integers, in place."""
     return value.mul_(2.0**-shift).add_(0.5).floor_()
 
 
 def dct(blocks: Tensor, const_bits: int = IEEE1180.const_bits, pass1_bits: int = IEEE1180.pass1_bits) -> Tensor:
-    """Forward transform, rows first, then columns.
+    """Compute the forward transform, rows first, then columns.
 
     Parameters
     ----------
     blocks
         int8 (or int16 with 9-bit samples), (B, 8, 8) [row][column].
     const_bits, pass1_bits
-        Precision, see :mod:`cdu_spec.dct`.
+        Precision, as in :mod:`cdu_spec.dct`.
 
     Returns
     -------
@@ -53,14 +53,14 @@ def idct(
     pass1_bits: int = IEEE1180.pass1_bits,
     sample_bits: int = 8,
 ) -> Tensor:
-    """Inverse transform, columns first, then rows, saturated to ``sample_bits`` bits signed.
+    """Compute the inverse transform, columns first, then rows, saturated to ``sample_bits`` bits signed.
 
     Parameters
     ----------
     coefficients
         int16 or int32 in -2048..2047, (B, 8, 8) [vertical frequency][horizontal frequency].
     const_bits, pass1_bits
-        Precision, see :mod:`cdu_spec.dct`.
+        Precision, as in :mod:`cdu_spec.dct`.
     sample_bits
         8 (result int8) or 9 (result int16).
 

@@ -17,7 +17,7 @@ _DIVISORS = (torch.uint8, torch.int16, torch.int32, torch.int64)
 
 
 def quantize(coefficients: Tensor, divisors: Tensor, rounding: Rounding = Rounding.HALF_AWAY) -> Tensor:
-    """int16 ``round(c / d)``, exactly; no saturation, for the result is no larger than ``c``.
+    """Return int16 ``round(c / d)``, exactly; the result never saturates, because it is no larger than ``c``.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def quantize(coefficients: Tensor, divisors: Tensor, rounding: Rounding = Roundi
 
 
 def inverse(q: Tensor, divisors: Tensor) -> Tensor:
-    """int16 ``q * d``, saturated to 12 bits signed.
+    """Return int16 ``q * d``, saturated to 12 bits signed.
 
     Takes int16 ``q`` of any shape and integer ``divisors`` 1..255 broadcastable to it.
     """

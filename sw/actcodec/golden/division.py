@@ -19,7 +19,7 @@ from actcodec.golden.heads import headed_bytes, pack_low, pack_ranges, unpack_lo
 
 
 def encode(blocks: Tensor, settings: AffineSettings, first: int = 0) -> Tensor:
-    """int16 (B, 64) to the payload, uint8 (B * (head + 8 * bits),); of a first pass the statistics, uint8 (B * 6,).
+    """Encode int16 (B, 64) to uint8 (B * (head + 8 * bits),), or, in a first pass, to statistics, uint8 (B * 6,).
 
     ``first`` is the number of the first block's beat in its job (:func:`actcodec.golden.affine.quantize`).
     """
@@ -40,7 +40,7 @@ def encode(blocks: Tensor, settings: AffineSettings, first: int = 0) -> Tensor:
 
 
 def statistics(payload: Tensor, count: int) -> Tensor:
-    """Mean, least and greatest value of each of ``count`` blocks, int32 (count, 3), of the payload of a first pass.
+    """Return mean, least and greatest value of each of ``count`` blocks, int32 (count, 3), from a first pass's payload.
 
     Raises BitstreamError for a payload of another length.
     """
@@ -53,7 +53,7 @@ def statistics(payload: Tensor, count: int) -> Tensor:
 
 
 def decode(payload: Tensor, count: int, settings: AffineSettings) -> Tensor:
-    """The ``count`` blocks of a payload, int32 (count, 64) in -65536..65535.
+    """Decode the ``count`` blocks of a payload to int32 (count, 64) in -65536..65535.
 
     Raises BitstreamError for a payload of another length and for impossible steps.
     """
@@ -69,5 +69,5 @@ def decode(payload: Tensor, count: int, settings: AffineSettings) -> Tensor:
 
 
 def _around(mean: Tensor, settings: AffineSettings) -> Ranges:
-    """Ranges of a fixed step with the means in their middle."""
+    """Return ranges of a fixed step with the means in their middle."""
     return Ranges.fixed(mean - (settings.levels << settings.step_log2 >> 1), settings.step_log2)

@@ -1,7 +1,8 @@
-"""Reading entropy-coded segments: the inverse of :mod:`actcodec.golden.entropy_encoder`, for any content, in linear time.
+"""Decoder of entropy-coded segments: the inverse of :mod:`actcodec.golden.entropy_encoder`, for any content, in linear time.
 
-Where a code begins is known only when the one before it has been read, so that chain is followed symbol by symbol. Everything
-else is done on whole arrays: what a symbol at *each* bit would be, before the chain is followed, and the values, after it.
+The start of a code is known only when the code before it has been read, so the chain is followed symbol by symbol. All other
+work is done on whole arrays: the symbols that would begin at *each* bit, before the chain is followed, and the values, after
+it.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ _Bytes = npt.NDArray[np.uint8]
 _Integers = npt.NDArray[np.int64]
 _Coefficients = npt.NDArray[np.int16]
 _Piece = tuple["array[int]", "array[int]", int | None]
-#: Bytes of the segment whose bits are looked at together.
+#: Number of bytes of the segment whose bits are processed together.
 _CHUNK_BYTES = 1 << 16
-#: Blocks whose values are read together.
+#: Number of blocks whose values are read together.
 _PIECE_BLOCKS = 1 << 10
 #: Bits of the shortest block: a DC category and the end of the block.
 _LEAST_BLOCK_BITS = 2
 _TOO_SHORT = "corrupted stream: the entropy-coded segment ends before its last block does"
-#: Bytes of ones after the segment, so that a window may reach over its end.
+#: Number of bytes of ones after the segment, so that a window may reach beyond its end.
 _BEYOND = 4
-#: What EOB, and a pattern that is no code, add to the place in a block: the block ends.
+#: Advance in a block of EOB, and of a pattern that is no code: both end the block.
 _ENDS, _NO_CODE = BLOCK_VALUES, 255
 
 
 def decode(segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
-    """The ``count`` blocks (at least one) of a segment, uint8 (n,): int16 (count, 64) in zig-zag order.
+    """Decode the ``count`` blocks (at least one) of a segment, uint8 (n,), to int16 (count, 64) in zig-zag order.
 
-    Raises BitstreamError for a segment that is not exactly so many blocks, filled with ones to a whole byte, and for values
-    that 8-bit samples do not have.
+    Raises BitstreamError unless the segment is exactly ``count`` blocks, padded with ones to a whole byte, and for values that
+    8-bit samples cannot have.
     """
     require("segment", segment, (torch.uint8,))
     data = _unstuffed(segment.cpu().numpy())
@@ -60,7 +61,7 @@ def decode(segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
 
 
 def _fill(coefficients: _Coefficients, data: _Bytes, piece: _Piece, tables: HuffmanTables, previous_dc: int) -> None:
-    """Read the coefficients of some blocks, zeros until now."""
+    """Read the coefficients of some blocks into ``coefficients``, initially zeros."""
     positions, firsts, end = piece
     dc_symbols, dc_lengths = lookup(tables.dc)
     ac_symbols, ac_lengths = lookup(tables.ac)
@@ -79,7 +80,7 @@ def _fill(coefficients: _Coefficients, data: _Bytes, piece: _Piece, tables: Huff
     advances = np.where(~is_dc & (found == EOB), 0, runs + 1)
     reached = advances.cumsum()
     block = is_dc.cumsum() - 1
-    # Place after each symbol; after a ZRL there must be one for a coefficient, and the coefficient.
+    # Place after each symbol. A ZRL must leave room for a coefficient, and the coefficient must follow.
     place = reached - (reached[first] - advances[first])[block]
     zeros = ~is_dc & (found == ZRL)
     if bool((place + zeros > BLOCK_VALUES).any()):
@@ -97,7 +98,7 @@ def _fill(coefficients: _Coefficients, data: _Bytes, piece: _Piece, tables: Huff
 
 
 def _unstuffed(segment: _Bytes) -> _Bytes:
-    """Without the zero byte after every FF, and with ones at the end; BitstreamError where another byte follows."""
+    """Remove the zero byte after every FF and append ones; raise BitstreamError if another byte follows an FF."""
     marks = np.flatnonzero(segment == MARKER)
     if len(marks) and (marks[-1] + 1 == len(segment) or segment[marks + 1].any()):
         raise BitstreamError("corrupted stream: a marker stands in the entropy-coded segment")
@@ -105,11 +106,10 @@ def _unstuffed(segment: _Bytes) -> _Bytes:
 
 
 def _chain(data: _Bytes, count: int, tables: HuffmanTables) -> Iterator[_Piece]:
-    """Bit position of each symbol, number of the first symbol of each block, for some blocks at a time; and, with the last of
-    them, where they end.
+    """Yield bit positions of symbols, the number of each block's first symbol, and the end, for some blocks at a time.
 
-    Stops after ``count`` blocks, or at the end of the data. A pattern that is no code counts as one bit; among AC codes it ends
-    its block.
+    The end, a bit position, comes with the last blocks; it is None before. The chain stops after ``count`` blocks, or at the
+    end of the data. A pattern that is no code counts as one bit; among AC codes it ends its block.
     """
     positions, firsts, done = array("q"), array("q"), 0
     place, at, begin = BLOCK_VALUES, 0, 0
@@ -132,12 +132,12 @@ def _chain(data: _Bytes, count: int, tables: HuffmanTables) -> Iterator[_Piece]:
                 return
         at -= size
         begin += size
-    # A block that is not complete reads on beyond the data.
+    # An incomplete block reads on beyond the data.
     yield positions, firsts, begin + at + (place < BLOCK_VALUES)
 
 
 def _steps(data: _Bytes, tables: HuffmanTables) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-    """Of each chunk: its bits; for each of them, had a symbol begun there, bits of a DC one, bits and advance of an AC one."""
+    """Yield for each chunk its bits, and, per bit, the bits of a DC symbol there, and bits and advance of an AC symbol."""
     (dc_symbols, dc_lengths), (ac_symbols, ac_lengths) = lookup(tables.dc), lookup(tables.ac)
     dc_table = np.where(dc_lengths > 0, dc_lengths + dc_symbols, 1).astype(np.uint8)
     ac_table = np.where(ac_lengths > 0, ac_lengths + (ac_symbols & 15), 1).astype(np.uint8)
@@ -154,7 +154,7 @@ def _steps(data: _Bytes, tables: HuffmanTables) -> Iterator[tuple[int, bytes, by
 
 
 def _windows(data: _Bytes, at: _Integers, widths: _Integers | int) -> _Integers:
-    """So many bits, at most 16, from each bit position on, as numbers."""
+    """Return ``widths`` bits, at most 16, from each bit position on, as numbers."""
     byte = at >> 3
     threes = data[byte].astype(np.int64) << 16 | data[byte + 1].astype(np.int64) << 8 | data[byte + 2]
     found: _Integers = threes >> (24 - (at & 7) - widths) & ((1 << widths) - 1)
@@ -162,7 +162,7 @@ def _windows(data: _Bytes, at: _Integers, widths: _Integers | int) -> _Integers:
 
 
 def _check_filling(data: _Bytes, end: int) -> None:
-    """BitstreamError unless less than a byte follows the last bit, all ones."""
+    """Raise BitstreamError unless less than a byte follows the last bit, all ones."""
     total = 8 * (len(data) - _BEYOND)
     rest = total - end
     ones = (1 << rest % 8) - 1

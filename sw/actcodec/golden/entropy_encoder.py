@@ -15,14 +15,14 @@ from actcodec.golden.run_length import ALPHABET, DC_BASE, symbols
 #: Kinds of tables.
 STANDARD_TABLES, OPTIMAL_TABLES = "standard", "optimal"
 HUFFMAN_KINDS = (STANDARD_TABLES, OPTIMAL_TABLES)
-#: Blocks, words and bytes handled at a time.
+#: Number of blocks, words or bytes processed at a time.
 _CHUNK = 1 << 8
 _WORD_BITS = 32
 _WORD_BYTES = _WORD_BITS // 8
 
 
 def encode(coefficients: Tensor, huffman: str = STANDARD_TABLES) -> tuple[HuffmanTables, Tensor]:
-    """Tables and entropy-coded segment of blocks.
+    """Return tables and entropy-coded segment of blocks.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def encode(coefficients: Tensor, huffman: str = STANDARD_TABLES) -> tuple[Huffma
 
 
 def _symbols(coefficients: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Symbols and extra bits, piece by piece: computed anew each time, for together they are as many bytes as the tensor."""
+    """Yield symbols and extra bits piece by piece, computed anew each time: together they are as large as the tensor."""
     previous = 0
     for blocks in torch.split(coefficients, _CHUNK):
         yield symbols(blocks, previous)
@@ -49,7 +49,7 @@ def _symbols(coefficients: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def tables_for(frequencies: Tensor, huffman: str) -> HuffmanTables:
-    """The ``standard`` tables, or the ``optimal`` ones for symbols of the alphabet that occur so often, int64 (512,)."""
+    """Return the ``standard`` tables, or the ``optimal`` ones for symbols with these frequencies, int64 (512,)."""
     if huffman == STANDARD_TABLES:
         return STANDARD
     counts = frequencies.tolist()
@@ -57,7 +57,7 @@ def tables_for(frequencies: Tensor, huffman: str) -> HuffmanTables:
 
 
 def _packed(coefficients: Tensor, frequencies: Tensor, tables: HuffmanTables) -> Tensor:
-    """Codes of symbols and their extra bits, first bit at the top of a byte, as bytes, filled with ones."""
+    """Return the codes of symbols and their extra bits as bytes, first bit at the top of a byte, padded with ones."""
     device = coefficients.device
     codes, lengths = code_arrays(tables, device)
     total = int((frequencies * (lengths + (torch.arange(ALPHABET, device=device) & 15))).sum())
@@ -68,7 +68,7 @@ def _packed(coefficients: Tensor, frequencies: Tensor, tables: HuffmanTables) ->
         taken = lengths[index] + sizes
         ends = taken.cumsum(0) + begin
         starts = ends - taken
-        # At most 16 + 11 bits: two words hold them wherever they begin.
+        # A code and its extra bits have at most 16 + 11 bits: two words hold them wherever they begin.
         window = (codes[index] << sizes | bits) << (2 * _WORD_BITS - taken - starts % _WORD_BITS)
         where = starts // _WORD_BITS
         words.index_add_(0, where, window >> _WORD_BITS & 0xFFFFFFFF)
@@ -84,7 +84,7 @@ def _packed(coefficients: Tensor, frequencies: Tensor, tables: HuffmanTables) ->
 
 
 def code_arrays(tables: HuffmanTables, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Code and length of each symbol of the alphabet, int64 (512,) each."""
+    """Return code and length of each symbol of the alphabet, int64 (512,) each."""
     codes, lengths = torch.zeros(2, ALPHABET, dtype=torch.int64)
     for base, table in ((0, tables.ac), (DC_BASE, tables.dc)):
         _fill(codes, lengths, base, table)
@@ -98,7 +98,7 @@ def _fill(codes: Tensor, lengths: Tensor, base: int, table: HuffmanTable) -> Non
 
 
 def _stuffed(whole: Tensor) -> Tensor:
-    """With a zero byte after every FF."""
+    """Insert a zero byte after every FF."""
     done = []
     for part in torch.split(whole, _CHUNK):
         marks = (part == MARKER).to(torch.int64)

@@ -1,8 +1,8 @@
 """GMC, the group-mask code of quantised coefficients: a head byte and a body of up to 80 bytes for each block of 64.
 
-:mod:`cdu_spec.gmc` has the tables; ``docs/reference/bitstream.md`` section 3 says the order of the bits. Any bytes whose heads
-form a chain that ends with the payload are blocks: what an encoder never writes decodes too, behind the end of a body stand
-zeros, and what a body has behind its last coefficient is ignored.
+:mod:`cdu_spec.gmc` has the tables; ``docs/reference/bitstream.md``, section 3, defines the order of the bits. Any bytes whose
+heads form a chain that ends with the payload are blocks: content that no encoder writes decodes, too; missing bits at the end
+of a body count as zeros, and bits after its last coefficient are ignored.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from actcodec.golden.block_starts import Chain, block_starts
 from actcodec.golden.checks import require
 from actcodec.golden.movement import select
 
-#: Blocks that are handled together, so that the memory beyond the result does not grow with it.
+#: Number of blocks that are processed together, so that the memory beyond the result does not grow with it.
 _PIECE_BLOCKS = 1 << 10
 _GROUPS = BLOCK_SIDE // gmc.GROUP_VALUES
-#: Bits of a word of a body, and the words from which bits are taken: all that a decoder can reach, and one more.
+#: Number of bits of a word of a body, and of words from which bits are read: all that a decoder can reach, and one more.
 _WORD_BITS = 32
 _WORDS = gmc.MAX_WRITTEN_BODY_BYTES * 8 // _WORD_BITS + 2
 _WORD_MASK = (1 << _WORD_BITS) - 1
@@ -33,9 +33,10 @@ _CATEGORY_LIMITS = tuple((1 << category) - 1 for category in range(gmc.MAX_CATEG
 
 
 def encode(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """The payload, uint8, of blocks, and the bytes of each block, head included (1 to 77), int64 (n,).
+    """Return the payload, uint8, of blocks, and the bytes of each block, head included (1 to 77), int64 (n,).
 
-    Takes int8 (n, 64) in payload order, place ``8 * u + v`` of horizontal frequency u and vertical frequency v, or (n, 8, 8).
+    Takes int8 (n, 64) in payload order, where place ``8 * u + v`` has horizontal frequency u and vertical frequency v, or
+    (n, 8, 8).
     """
     trailing = (BLOCK_SIDE, BLOCK_SIDE) if blocks.dim() == 3 else (BLOCK_VALUES,)
     require("blocks", blocks, (torch.int8,), trailing)
@@ -47,7 +48,7 @@ def encode(blocks: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def code_bits(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """Category of DC, and bits of all codes behind it, int64 (n,) each, of blocks, int8 (n, 64): without heads and padding."""
+    """Return category of DC, and bits of all codes after it without padding, int64 (n,) each, of blocks, int8 (n, 64)."""
     require("blocks", blocks, (torch.int8,), (BLOCK_VALUES,))
     begins = range(0, max(len(blocks), 1), _PIECE_BLOCKS)
     coded = [_coded(blocks[begin : begin + _PIECE_BLOCKS]) for begin in begins]
@@ -55,17 +56,17 @@ def code_bits(blocks: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def decode(payload: Tensor, count: int) -> Tensor:
-    """The ``count`` blocks of a payload, int8 (count, 8, 8) [horizontal][vertical frequency].
+    """Decode the ``count`` blocks of a payload to int8 (count, 8, 8) [horizontal][vertical frequency].
 
-    Raises BitstreamError when the chain of heads does not end, after ``count`` blocks, exactly at the end of the payload.
-    No byte outside the payload is ever read.
+    Raises BitstreamError when the chain of heads does not end, after ``count`` blocks, exactly at the end of the payload. No
+    byte outside the payload is ever read.
     """
     require("payload", payload, (torch.uint8,))
     return decode_at(payload, block_starts(payload, count, CHAIN)).view(-1, BLOCK_SIDE, BLOCK_SIDE)
 
 
 def decode_at(payload: Tensor, starts: Tensor) -> Tensor:
-    """The blocks, int8 (n, 64), of a payload that is exactly those that begin at ``starts``, int64 (n,)."""
+    """Decode a payload of exactly the blocks that begin at ``starts``, int64 (n,), to int8 (n, 64)."""
     blocks = torch.empty(len(starts), BLOCK_VALUES, dtype=torch.int8, device=payload.device)
     ends = torch.cat((starts[1:], starts.new_tensor([payload.numel()])))
     for place in range(0, len(starts), _PIECE_BLOCKS):
@@ -75,7 +76,7 @@ def decode_at(payload: Tensor, starts: Tensor) -> Tensor:
 
 
 def _body_bytes(heads: Tensor) -> Tensor:
-    """Bytes of the bodies behind heads (integers 0 to 255)."""
+    """Return the bytes of the bodies that follow heads (integers 0 to 255)."""
     return torch.where(heads < gmc.LONG_HEAD, heads >> 3, heads - (gmc.LONG_HEAD - gmc.SHORT_BYTES - 1))
 
 
@@ -83,21 +84,21 @@ def _block_lengths(heads: Tensor) -> Tensor:
     return _body_bytes(heads[:-1]) + 1
 
 
-#: How GMC's blocks tell their length.
+#: Rule of the lengths of GMC's blocks.
 CHAIN = Chain(gmc.MIN_BLOCK_BYTES, gmc.MAX_BLOCK_BYTES, 1, _block_lengths)
 
 
-# Bits that stand in a stream one after the other are a tensor (2, n, ...): their value, first bit lowest, and their number.
+# Bits of a stream are tensors (2, n, ...): their value, first bit lowest, and their number.
 
 
 def _bodies(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """Category of DC, int64 (n,), and body without that category, uint8 (n, 4 * words), of blocks, int8 (n, 64)."""
+    """Return category of DC, int64 (n,), and body without it, uint8 (n, 4 * words), of blocks, int8 (n, 64)."""
     category, bits = _coded(blocks)
     return category, _joined(bits)
 
 
 def _coded(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """Category of DC, int64 (n,), and the bits (2, n, m) of the body without that category, of blocks, int8 (n, 64)."""
+    """Return category of DC, int64 (n,), and the bits (2, n, m) of the body without it, of blocks, int8 (n, 64)."""
     x = blocks.to(torch.int64)
     dc = x[:, 0].clone()
     x[:, 0] = 0
@@ -111,12 +112,15 @@ def _coded(blocks: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _bucket(values: Tensor, limits: Sequence[int]) -> Tensor:
-    """How many of ascending limits are less than each value."""
+    """Return how many of ascending limits are less than each value."""
     return torch.bucketize(values, torch.tensor(limits, device=values.device))
 
 
 def _dc_bits(dc: Tensor) -> tuple[Tensor, Tensor]:
-    """Category of each DC, the length of its magnitude, and its bits: the sign, and the magnitude without its first bit."""
+    """Return the category of each DC, which is the length of its magnitude, and its bits, the sign first.
+
+    The bits of the magnitude leave out its first one.
+    """
     magnitude = dc.abs()
     category = _bucket(magnitude, _CATEGORY_LIMITS)
     low = magnitude - (1 << category >> 1)
@@ -124,7 +128,7 @@ def _dc_bits(dc: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _class_bits(classes: Tensor) -> Tensor:
-    """Code words (2, n, 8, 2) of the classes (n, 8, 2) of the groups of all columns."""
+    """Return the code words (2, n, 8, 2) of the classes (n, 8, 2) of the groups of all columns."""
     a, b = classes.unbind(2)
     before = torch.cat((torch.zeros_like(classes[:, :1]), classes[:, :-1]), 1)
     symbols = torch.where(a > 0, a + 1, torch.where(b > 0, gmc.A_ZERO, gmc.A_BOTH_ZERO))
@@ -136,9 +140,9 @@ def _class_bits(classes: Tensor) -> Tensor:
 
 
 def contexts(before: Tensor, symbols: Tensor, first: Tensor | bool) -> tuple[Tensor, Tensor]:
-    """Contexts of A and of B, from the classes (..., 2) of the column before and the symbols of A beside B.
+    """Return contexts of A and of B, from the classes (..., 2) of the column before and the symbols of A beside B.
 
-    ``first`` says which columns are the first ones.
+    ``first`` marks the first columns.
     """
     context_a, context_b = before.clamp(max=gmc.LAST_CLASS_CONTEXT).unbind(-1)
     after_zero = (context_a == 0) & (context_b > 0)
@@ -149,14 +153,14 @@ def contexts(before: Tensor, symbols: Tensor, first: Tensor | bool) -> tuple[Ten
 
 
 def _mask_bits(groups: Tensor, classes: Tensor) -> Tensor:
-    """Code words (2, n, 8, 2) of the masks of groups; none for classes without a mask."""
+    """Return the code words (2, n, 8, 2) of the masks of groups; none for classes without a mask."""
     masks = ((groups != 0) << torch.arange(gmc.GROUP_VALUES, device=groups.device)).sum(3)
     row, coded = (classes.clamp(1, gmc.LAST_MASK_CLASS) - 1), _is_coded(classes)
     return words_of(gmc.MASK_CODES, groups.device)[:, row, masks.clamp(min=1) - 1] * coded
 
 
 def _field_bits(groups: Tensor, classes: Tensor) -> Tensor:
-    """What stands of the coefficients of groups (2, n, 8, 2): signs and magnitudes less 1 of those not zero, or bytes."""
+    """Return the bits of coefficients of groups, (2, n, 8, 2): signs and magnitudes less 1 of nonzero ones, or bytes."""
     present, classes = (groups != 0).to(torch.int64), classes[..., None]
     coded = _is_coded(classes)
     sizes = torch.where(coded, present * classes, VALUE_BITS * (classes == gmc.RAW_CLASS))
@@ -170,7 +174,7 @@ def _is_coded(classes: Tensor) -> Tensor:
 
 
 def _joined(bits: Tensor) -> Tensor:
-    """Bytes (n, 4 * words) of bits (2, n, m), at most 32 of each, one after the other."""
+    """Return the bytes (n, 4 * words) of consecutive bits (2, n, m), at most 32 each."""
     values, lengths = bits
     ends = lengths.cumsum(1)
     begins = ends - lengths
@@ -181,7 +185,7 @@ def _joined(bits: Tensor) -> Tensor:
 
 
 def _packed(category: Tensor, body: Tensor) -> tuple[Tensor, Tensor]:
-    """Payload, uint8, and lengths, int64 (n,), of blocks of these categories and bodies without them."""
+    """Return payload, uint8, and lengths, int64 (n,), of blocks with these categories and bodies without them."""
     size = _used(body)
     long = (size > gmc.SHORT_BYTES) | (category == gmc.MAX_CATEGORY)
     shifted = body << gmc.CATEGORY_BITS
@@ -197,12 +201,12 @@ def _packed(category: Tensor, body: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _used(body: Tensor) -> Tensor:
-    """Bytes (n,) of each body up to the last that is not zero."""
+    """Return the bytes (n,) of each body up to the last nonzero one."""
     return ((body != 0) * torch.arange(1, body.shape[1] + 1, device=body.device)).amax(1)
 
 
 def _decoded(payload: Tensor, starts: Tensor, ends: Tensor) -> Tensor:
-    """Blocks, int8 (n, 64), of heads at ``starts`` and bodies up to ``ends``."""
+    """Decode blocks with heads at ``starts`` and bodies up to ``ends`` to int8 (n, 64)."""
     heads = payload[starts].to(torch.int64)
     bits = _Bits(payload, starts + 1, ends)
     long = heads >= gmc.LONG_HEAD
@@ -222,29 +226,29 @@ def _decoded(payload: Tensor, starts: Tensor, ends: Tensor) -> Tensor:
 
 
 class _Bits:
-    """Where a decoder stands in each of n bodies, each of which goes from ``starts`` to ``ends`` in a payload."""
+    """Reading position in each of n bodies, from ``starts`` to ``ends`` in a payload."""
 
     def __init__(self, payload: Tensor, starts: Tensor, ends: Tensor) -> None:
         places = starts[:, None] + torch.arange(_WORDS * _WORD_BITS // 8, device=payload.device)
         inside = places < ends[:, None]
         body = payload[places.clamp_(max=payload.numel() - 1)] * inside
         words = body.view(torch.int32).to(torch.int64) & _WORD_MASK
-        # 63 bits from the first of each word, so that 32 can be taken from any.
+        # Each entry holds 63 bits from the start of a word, so that 32 can be taken from any bit of the word.
         self._words = words[:, :-1] | (words[:, 1:] & _WORD_MASK >> 1) << _WORD_BITS
         self._place = torch.zeros_like(starts)
 
     def peek(self) -> Tensor:
-        """The next 32 bits, int64 (n,)."""
+        """Return the next 32 bits, int64 (n,)."""
         words = self._words.gather(1, (self._place // _WORD_BITS)[:, None])[:, 0]
         return words >> self._place % _WORD_BITS & _WORD_MASK
 
     def skip(self, lengths: Tensor) -> None:
-        """Go on by as many bits in each body."""
+        """Advance by ``lengths`` bits in each body."""
         self._place += lengths
 
 
 def _dc(bits: _Bits, category: Tensor) -> Tensor:
-    """DC of blocks of these categories, saturated to int8."""
+    """Read DC of blocks with these categories, saturated to int8."""
     word = bits.peek()
     bits.skip(category)
     first = 1 << category >> 1
@@ -253,7 +257,7 @@ def _dc(bits: _Bits, category: Tensor) -> Tensor:
 
 
 def _read_classes(bits: _Bits, before: Tensor, *, first: bool) -> Tensor:
-    """Classes (n, 2) of the groups of a column, from those of the column before."""
+    """Read the classes (n, 2) of the groups of a column, given those of the column before."""
     context_a, _ = contexts(before, before[:, 0], first)
     symbols = _read_word(bits, gmc.A_CODES, context_a)
     _, context_b = contexts(before, symbols, first)
@@ -262,13 +266,13 @@ def _read_classes(bits: _Bits, before: Tensor, *, first: bool) -> Tensor:
 
 
 def _read_mask(bits: _Bits, classes: Tensor) -> Tensor:
-    """Masks (n,) of groups; 0 where there is none."""
+    """Read the masks (n,) of groups; 0 for classes without a mask."""
     coded = _is_coded(classes)
     return _read_word(bits, gmc.MASK_CODES, classes.clamp(1, gmc.LAST_MASK_CLASS) - 1, coded) + coded
 
 
 def _read_fields(bits: _Bits, classes: Tensor, masks: Tensor) -> Tensor:
-    """The coefficients (n, 4) of groups."""
+    """Read the coefficients (n, 4) of groups."""
     word = bits.peek()[:, None]
     raw = classes == gmc.RAW_CLASS
     present = masks[:, None] >> torch.arange(gmc.GROUP_VALUES, device=masks.device) & 1
@@ -282,7 +286,7 @@ def _read_fields(bits: _Bits, classes: Tensor, masks: Tensor) -> Tensor:
 
 
 def _read_word(bits: _Bits, codes: gmc.Codes, rows: Tensor, present: Tensor | bool = True) -> Tensor:
-    """Symbols (n,) whose code words come next, each of a row of ``codes``; 0 where none is present."""
+    """Read symbols (n,), each by a row of ``codes``; 0 where ``present`` is false."""
     table = symbols_of(codes, rows.device)
     found = table[:, rows, bits.peek() & table.shape[2] - 1] * torch.as_tensor(present, device=rows.device)
     bits.skip(found[1])
@@ -291,12 +295,12 @@ def _read_word(bits: _Bits, codes: gmc.Codes, rows: Tensor, present: Tensor | bo
 
 @lru_cache
 def words_of(codes: gmc.Codes, device: torch.device) -> Tensor:
-    """Values and lengths of code words, int64 (2, rows, symbols)."""
+    """Return values and lengths of code words, int64 (2, rows, symbols)."""
     values = [[gmc.number(word) for word in row] for row in codes]
     return torch.tensor([values, [[len(word) for word in row] for row in codes]], device=device)
 
 
 @lru_cache
 def symbols_of(codes: gmc.Codes, device: torch.device) -> Tensor:
-    """Symbol and length of the code word that each string of bits begins with, int64 (2, rows, 2**longest)."""
+    """Return symbol and length of the code word at the start of each string of bits, int64 (2, rows, 2**longest)."""
     return torch.tensor([gmc.lookup(row, gmc.longest(codes)) for row in codes], device=device).permute(2, 0, 1).contiguous()

@@ -1,4 +1,4 @@
-"""Huffman tables of baseline JPEG that are the best for given symbols, and what is read by looking a pattern up."""
+"""Optimal Huffman tables of baseline JPEG for given symbols, and decoding by lookup of bit patterns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdu_spec.huffman import MAX_CODE_BITS, HuffmanTable
 
 
 def lookup(table: HuffmanTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Symbol and length of the code at the begin of every pattern of 16 bits, (65536,) each; length 0 for no code."""
+    """Return symbol and length of the code at the begin of every pattern of 16 bits, (65536,) each; length 0 for no code."""
     symbols = np.zeros(1 << MAX_CODE_BITS, dtype=np.uint8)
     lengths = np.zeros(1 << MAX_CODE_BITS, dtype=np.uint8)
     for symbol, (code, length) in table.codes.items():
@@ -21,10 +21,10 @@ def lookup(table: HuffmanTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.u
 
 
 def code_lengths(frequencies: npt.NDArray[np.int64], longest: int) -> npt.NDArray[np.int64]:
-    """Bits of the code word of each symbol, (n,), which make the fewest bits of n symbols that occur so often.
+    """Return the lengths of the code words, (n,), that make the fewest bits of n symbols with these frequencies.
 
-    No word is longer than ``longest`` bits, of which there are enough for n words; n is 2 or more. All words together are
-    complete: the sum of ``2**-length`` is 1. Package-merge (Larmore and Hirschberg 1990).
+    No word is longer than ``longest`` bits, of which there must be enough for n words; n is 2 or more. The code is complete:
+    the sum of ``2**-length`` is 1. The algorithm is package-merge (Larmore and Hirschberg 1990).
     """
     ranks = np.argsort(frequencies, kind="stable")
     leaves, members = frequencies[ranks], np.eye(len(frequencies), dtype=np.int64)
@@ -41,11 +41,11 @@ def code_lengths(frequencies: npt.NDArray[np.int64], longest: int) -> npt.NDArra
 
 
 def optimal_table(frequencies: Sequence[int]) -> HuffmanTable:
-    """The table that makes the fewest bits of symbols that occur so often, with codes of at most 16 bits.
+    """Return the table that makes the fewest bits of symbols with these frequencies, with codes of at most 16 bits.
 
     ``frequencies[s]`` belongs to symbol s; at least one is positive. Symbols that do not occur have no code. T.81's K.2
-    shortens too long codes by a heuristic; here they are the best. A reserved symbol that never occurs gets the longest code,
-    which is the one of ones only that T.81 forbids.
+    shortens too long codes by a heuristic; here they are optimal. A reserved symbol that never occurs gets the longest code,
+    which is the code of ones only that T.81 forbids.
     """
     counts = np.asarray(frequencies, dtype=np.int64)
     used = np.flatnonzero(counts)

@@ -1,4 +1,4 @@
-"""A grayscale JPEG file (ITU-T T.81, Annex B, baseline sequential; JFIF 1.01) around an entropy-coded segment."""
+"""Grayscale JPEG files (ITU-T T.81, Annex B, baseline sequential; JFIF 1.01) around an entropy-coded segment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _JFIF = b"JFIF\0" + struct.pack(">HBHHBB", 0x0101, 0, 1, 1, 0, 0)
 
 
 def jfif(height: int, width: int, divisors: Sequence[int], tables: HuffmanTables, segment: bytes) -> bytes:
-    """The file of an image of ``height`` x ``width`` 8-bit samples.
+    """Return the file of an image of ``height`` x ``width`` 8-bit samples.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def jfif(height: int, width: int, divisors: Sequence[int], tables: HuffmanTables
     divisors
         64 divisors 1..255 in zig-zag order.
     tables, segment
-        As :func:`actcodec.golden.entropy_encoder.encode` gives them.
+        Result of :func:`actcodec.golden.entropy_encoder.encode`.
     """
     if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):
         raise UserError(f"an image of {height} x {width} does not fit a JPEG: 1 to {MAX_SIDE} rows and columns do")
@@ -52,5 +52,5 @@ def _marker(code: int) -> bytes:
 
 
 def _segment(code: int, content: bytes) -> bytes:
-    """A marker segment: its length counts the two bytes of the length."""
+    """Return a marker segment, whose length counts the two bytes of the length."""
     return _marker(code) + struct.pack(">H", len(content) + 2) + content

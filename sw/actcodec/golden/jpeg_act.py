@@ -1,10 +1,10 @@
-"""DCT and shift quantiser together, over whole matrices: the same integers as the block functions, several times as fast.
+"""DCT and shift quantiser in one, over whole matrices: the same integers as the block functions, several times as fast.
 
-Axes are kept in the order in which each pass is one product with a wide matrix, and blocks are put into order when they are
-bytes. Powers of two are folded into matrices and tables: scaling by them is exact in floating point, so every result is the
-integer that :mod:`~actcodec.golden.dct` and :mod:`~actcodec.golden.shift_quantizer` define. All products are float64, which
-is exact and, unlike float32, untouched by autocast and reduced-precision settings. Pieces of CHUNK_VALUES values stay in a
-core's cache.
+Axes are kept in the order in which each pass is one product with a wide matrix, and blocks are reordered once they are bytes.
+Powers of two are folded into matrices and tables: scaling by them is exact in floating point, so every result is the integer
+that :mod:`~actcodec.golden.dct` and :mod:`~actcodec.golden.shift_quantizer` define. All products are float64, which is exact
+and, unlike float32, unaffected by autocast and reduced-precision settings. Pieces of CHUNK_VALUES values stay in a core's
+cache.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TIES_AWAY = 1 + 2.0**-11
 
 
 def forward(matrix: Tensor, shifts: Sequence[int], const_bits: int, pass1_bits: int, rounding: Rounding) -> Tensor:
-    """Quantised coefficients of a padded matrix.
+    """Return the quantised coefficients of a padded matrix.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ def forward(matrix: Tensor, shifts: Sequence[int], const_bits: int, pass1_bits: 
 def inverse(
     coefficients: Tensor, row_beats: int, shifts: Sequence[int], const_bits: int, pass1_bits: int, point: int = 0
 ) -> Tensor:
-    """The padded matrix of quantised coefficients; the inverse of :func:`forward`.
+    """Return the padded matrix of quantised coefficients; inverse of :func:`forward`.
 
-    Takes int8 (blocks, 64) as :func:`forward` gives them, the number of blocks per strip, and the reconstruction point in
+    Takes int8 (blocks, 64) as :func:`forward` returns them, the number of blocks per strip, and the reconstruction point in
     eighths of a step, 0 to 4; returns int8 (8 * strips, 8 * row_beats).
     """
     require("coefficients", coefficients, (torch.int8,), (BLOCK_VALUES,))
@@ -123,5 +123,5 @@ def inverse(
 
 
 def _strips_per_piece(strips: int, width: int) -> int:
-    """Strips of 8 rows of ``width`` values that are handled together."""
+    """Return the number of strips of 8 rows of ``width`` values that are processed together."""
     return min(max(CHUNK_VALUES // (BLOCK_SIDE * width), 1), strips)

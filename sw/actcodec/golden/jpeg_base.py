@@ -1,6 +1,6 @@
-"""JPEG-BASE over whole matrices (JPEG-ACT's earlier variant): DCT, quantiser with divisors, zig-zag order; and back.
+"""JPEG-BASE over whole matrices (JPEG-ACT's earlier variant): DCT, quantiser with divisors, zig-zag order; and its inverse.
 
-The samples are those of a JPEG after its level shift: a coefficient and a divisor mean what they mean there.
+Samples, coefficients and divisors are those of a JPEG after its level shift.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CHUNK_BLOCKS = 1 << 10
 
 
 def forward(matrix: Tensor, divisors: Sequence[int], const_bits: int, pass1_bits: int, rounding: Rounding) -> Tensor:
-    """Quantised coefficients of a padded matrix.
+    """Return the quantised coefficients of a padded matrix.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def forward(matrix: Tensor, divisors: Sequence[int], const_bits: int, pass1_bits
 
 
 def inverse(coefficients: Tensor, divisors: Sequence[int], const_bits: int, pass1_bits: int) -> Tensor:
-    """Blocks of samples, int8 (blocks, 8, 8), of what :func:`forward` gives."""
+    """Return the blocks of samples, int8 (blocks, 8, 8), for coefficients as :func:`forward` returns them."""
     require("coefficients", coefficients, (torch.int16,), (BLOCK_VALUES,))
     table = torch.tensor(divisors, device=coefficients.device)
     out = torch.empty(len(coefficients), BLOCK_SIDE, BLOCK_SIDE, dtype=torch.int8, device=coefficients.device)

@@ -1,6 +1,7 @@
-"""The stream of JPEG-BASE, byte for byte (docs/reference/bitstream.md, section 8). No hardware reads or writes it.
+"""Stream of JPEG-BASE, byte for byte (docs/reference/bitstream.md, section 8). No hardware reads or writes it.
 
-Header, shape, divisors, Huffman tables, reciprocals, entropy-coded segment, CRC-32: all little endian, no gaps.
+A stream is header, shape, divisors, Huffman tables, reciprocals, entropy-coded segment and CRC-32, all little endian, without
+gaps.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES, BitstreamError, Dtype, MatrixView, Mode
@@ -22,7 +24,7 @@ from actcodec.golden.checks import require
 
 MAGIC = b"CDJ\x1a"
 VERSION = 1
-#: magic, version, number format, const_bits, pass1_bits, kind of tables, three reserved, payload bytes.
+#: Fields: magic, version, number format, const_bits, pass1_bits, kind of tables, three reserved, payload bytes.
 _HEADER = struct.Struct("<4s8BQ")
 _SHAPE = struct.Struct("<4I")
 _FIXED_BYTES = _HEADER.size + _SHAPE.size + BLOCK_VALUES
@@ -34,7 +36,7 @@ _MOST_BITS = MAX_CODE_BITS + MAX_DC_SIZE + (BLOCK_VALUES - 1) * (MAX_CODE_BITS +
 
 @dataclass(frozen=True)
 class JpegBaseHeader:
-    """What stands before the reciprocals; every instance is valid (BitstreamError otherwise)."""
+    """Content of a stream before the reciprocals; every instance is valid (BitstreamError otherwise)."""
 
     dtype: Dtype
     shape: tuple[int, ...]  #: (N, C, H, W)
@@ -59,23 +61,40 @@ class JpegBaseHeader:
 
     @property
     def view(self) -> MatrixView:
-        """The matrix that the blocks cover: that of mode jpeg-act."""
+        """Return the matrix that the blocks cover, viewed as in mode jpeg-act."""
         return MatrixView.of(self.shape, Mode.JPEG_ACT)
 
     @property
+    def sections(self) -> dict[str, int]:
+        """Bytes of each section of the stream, in order."""
+        return {
+            "header": _HEADER.size,
+            "shape": _SHAPE.size,
+            "divisors": BLOCK_VALUES,
+            "Huffman tables": 0 if self.tables == STANDARD else self.tables.dc.nbytes + self.tables.ac.nbytes,
+            "reciprocals": self.shape[1] * RECIPROCAL_BYTES,
+            "payload": self.payload_bytes,
+            "checksum": CRC_BYTES,
+        }
+
+    @property
     def stream_bytes(self) -> int:
-        """Length of the whole stream."""
-        own = 0 if self.tables == STANDARD else self.tables.dc.nbytes + self.tables.ac.nbytes
-        return _FIXED_BYTES + own + self.shape[1] * RECIPROCAL_BYTES + self.payload_bytes + CRC_BYTES
+        """Return the length of the whole stream."""
+        return sum(self.sections.values())
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Return the bytes of the tensor in its original number format."""
+        return prod(self.shape) * self.dtype.bits // 8
 
 
 def serialise(header: JpegBaseHeader, reciprocals: Tensor, payload: Tensor) -> bytes:
-    """One stream.
+    """Return one stream as bytes.
 
     Parameters
     ----------
     header
-        Says how long every section is.
+        Header, which determines the length of every section.
     reciprocals
         float32 (channels,).
     payload
@@ -93,10 +112,10 @@ def serialise(header: JpegBaseHeader, reciprocals: Tensor, payload: Tensor) -> b
 
 
 def parse(stream: bytes) -> tuple[JpegBaseHeader, Tensor, Tensor]:
-    """Header, reciprocals and payload of a stream, on the CPU.
+    """Return header, reciprocals and payload of a stream, on the CPU.
 
-    Raises BitstreamError unless lengths, checksum, tables and the range of every reciprocal are right. Whether the payload is
-    so many blocks is seen when it is decoded.
+    Raises BitstreamError unless lengths, checksum, tables and the range of every reciprocal are right. Only decoding checks the
+    payload's blocks.
     """
     header, place = _read_header(stream)
     if len(stream) != header.stream_bytes:
@@ -111,12 +130,12 @@ def parse(stream: bytes) -> tuple[JpegBaseHeader, Tensor, Tensor]:
 
 
 def unpack_start(stream: bytes) -> JpegBaseHeader:
-    """The header from the start of a stream, of which the rest need not be there; BitstreamError for what is none."""
+    """Return the header from the start of a stream, whose rest may be missing; raise BitstreamError if there is none."""
     return _read_header(stream)[0]
 
 
 def _read_header(stream: bytes) -> tuple[JpegBaseHeader, int]:
-    """Header, and where the reciprocals begin."""
+    """Return the header, and where the reciprocals begin."""
     if len(stream) < _FIXED_BYTES:
         raise BitstreamError(f"truncated stream: {len(stream)} bytes are fewer than a header of {_FIXED_BYTES}")
     magic, version, dtype, const_bits, pass1_bits, kind, *reserved, payload_bytes = _HEADER.unpack_from(stream)
@@ -139,14 +158,14 @@ def _read_header(stream: bytes) -> tuple[JpegBaseHeader, int]:
 
 
 def _read_table(stream: bytes, place: int) -> tuple[tuple[Sequence[int], Sequence[int]], int]:
-    """Counts and symbols of a table, and where it ends."""
+    """Return counts and symbols of a table, and where it ends."""
     counts = stream[place : place + MAX_CODE_BITS]
     end = place + MAX_CODE_BITS + sum(counts)
     return (counts, stream[place + MAX_CODE_BITS : end]), end
 
 
 def _tables(dc: tuple[Sequence[int], Sequence[int]], ac: tuple[Sequence[int], Sequence[int]]) -> HuffmanTables:
-    """Tables of counts and symbols; BitstreamError for what cannot be tables, or are the standard ones (then kind is 0)."""
+    """Return tables from counts and symbols; raise BitstreamError for invalid tables, and for the standard ones (kind 0)."""
     try:
         first, second = (HuffmanTable(tuple(counts), tuple(symbols)) for counts, symbols in (dc, ac))
         tables = HuffmanTables(first, second)

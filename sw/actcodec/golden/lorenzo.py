@@ -1,9 +1,9 @@
 """Lorenzo prediction of integers (Ibarria et al. 2003; cuSZ's "dual quantisation" makes it exact and parallel).
 
-The prediction of a value is what inclusion and exclusion make of its neighbours with smaller indices: ``a`` on a line;
-``left + above - corner`` on a plane; seven neighbours in a volume. What is left over are differences along one axis after
-another; sums along the axes undo them. Both are exact, because the values were quantised before: no reconstructed value enters
-a prediction.
+The prediction of a value follows by inclusion and exclusion from its neighbours with smaller indices: ``a`` on a line;
+``left + above - corner`` on a plane; seven neighbours in a volume. The residuals are differences along one axis after another;
+sums along the axes undo them. Both are exact, because the values were quantised before: no reconstructed value enters a
+prediction.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ MAX_MAGNITUDE = 1 << (30 - MAX_DIMENSIONS)
 
 
 def prediction_axes(rank: int, dimensions: int) -> range:
-    """The axes that predict in a tensor: the last ones, but never the first of several, which counts the samples."""
+    """Return the axes that predict in a tensor: the last ones, but never the first of several, which counts the samples."""
     return range(rank - min(dimensions, max(rank - 1, 1)), rank)
 
 
 def differences(values: Tensor, dimensions: int) -> Tensor:
-    """What prediction leaves over, int32; values outside the tensor count as 0.
+    """Return the residuals of prediction, int32; values outside the tensor count as 0.
 
     Parameters
     ----------
     values
         int32, magnitudes up to :data:`MAX_MAGNITUDE`, any shape.
     dimensions
-        Number of axes that predict, 0 to 3: see :func:`prediction_axes`.
+        Number of axes that predict, 0 to 3, selected by :func:`prediction_axes`.
     """
     require("values", values, (torch.int32,))
     left = values.clone()
@@ -46,7 +46,7 @@ def differences(values: Tensor, dimensions: int) -> Tensor:
 
 
 def sums(left: Tensor, dimensions: int) -> Tensor:
-    """The values whose :func:`differences` are given, int32."""
+    """Return the values with the given :func:`differences`, int32."""
     require("left", left, (torch.int32,))
     for axis in prediction_axes(left.ndim, dimensions):
         left = left.cumsum(axis, dtype=torch.int32)
@@ -54,6 +54,6 @@ def sums(left: Tensor, dimensions: int) -> Tensor:
 
 
 def cheapest_dimensions(sample: Tensor, estimate: Callable[[Tensor], float] = estimated_bits) -> int:
-    """The number of dimensions whose differences of these values, int32, take the fewest bits by an estimate."""
+    """Return the number of dimensions whose differences of these values, int32, take the fewest bits by an estimate."""
     most = len(prediction_axes(sample.ndim, MAX_DIMENSIONS))
     return min(range(most + 1), key=lambda dimensions: estimate(differences(sample, dimensions)))

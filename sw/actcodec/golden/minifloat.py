@@ -1,7 +1,7 @@
 """Floating-point formats of 16, 10 and 8 bits: DPR, the delayed precision reduction of GIST (Jain et al., ISCA 2018).
 
 A code is sign, exponent, fraction, highest bit first. Rounding is to nearest, ties to even codes; numbers beyond the greatest
-one become that one, never infinity; below the smallest normal number steps stay equal down to zero (subnormal numbers).
+one become the greatest, never infinity; below the smallest normal number steps stay equal down to zero (subnormal numbers).
 
 ======  ====================  ========  ================  =================  ============================================
 format  exponent + fraction   greatest  smallest normal   smallest           is
@@ -11,7 +11,7 @@ fp10    5 + 4                 63488     2**-14            2**-18             bin
 fp8     4 + 3                 448       2**-6             2**-9              E4M3 of the Open Compute Project (OFP8, 2023)
 ======  ====================  ========  ================  =================  ============================================
 
-fp16 and fp10 never use the greatest exponent, fp8 never the one code above 448; there the standards have infinity and NaN.
+fp16 and fp10 never use the greatest exponent, fp8 never the one code above 448; the standards use them for infinity and NaN.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SINGLE_FRACTION, _SINGLE_BIAS, _SINGLE_INFINITY = 23, 127, 0x7F800000
 
 @dataclass(frozen=True)
 class Minifloat:
-    """A format of a sign, ``exponent_bits`` and ``fraction_bits``; ``greatest`` is the code of its greatest number."""
+    """Format of a sign, ``exponent_bits`` and ``fraction_bits``; ``greatest`` is the code of its greatest number."""
 
     exponent_bits: int
     fraction_bits: int
@@ -38,31 +38,31 @@ class Minifloat:
 
     @property
     def bits(self) -> int:
-        """Bits of a code."""
+        """Return the bits of a code."""
         return 1 + self.exponent_bits + self.fraction_bits
 
     @property
     def bias(self) -> int:
-        """What an exponent is stored with on top."""
+        """Return the bias of a stored exponent."""
         return (1 << (self.exponent_bits - 1)) - 1
 
     @property
     def magnitudes(self) -> int:
-        """Number of codes without a sign: bits below this one are exponent and fraction."""
+        """Return the number of codes without a sign; the bits below this power of two are exponent and fraction."""
         return 1 << (self.bits - 1)
 
     @property
     def _step(self) -> float:
-        """The smallest positive number."""
+        """Return the smallest positive number."""
         return 2.0 ** (1 - self.bias - self.fraction_bits)
 
     def encode(self, values: Tensor) -> Tensor:
-        """float32 (...) to codes, int32 (...). NaN becomes 0, infinity the greatest number; -0.0 keeps its sign."""
+        """Encode float32 (...) to int32 (...). NaN becomes 0, infinity the greatest number; -0.0 keeps its sign."""
         require("values", values, (torch.float32,))
         return _by_pieces(self._encode, values, torch.int32)
 
     def decode(self, codes: Tensor) -> Tensor:
-        """Codes of :meth:`encode`, int32 (...), to float32 (...), exactly."""
+        """Decode codes of :meth:`encode`, int32 (...), to float32 (...), exactly."""
         require("codes", codes, (torch.int32,))
         return _by_pieces(self._decode, codes, torch.float32)
 
@@ -70,14 +70,14 @@ class Minifloat:
         patterns = values.view(torch.int32)
         magnitudes = patterns & 0x7FFFFFFF
         dropped = _SINGLE_FRACTION - self.fraction_bits
-        # Half a step less one, and one more where the code below is odd; a carry runs into the exponent as it must.
+        # Adds half a step less one, and one more where the code below is odd; a carry increments the exponent, as required.
         normal = (magnitudes >> dropped & 1) + magnitudes + ((1 << (dropped - 1)) - 1) >> dropped
         normal = (normal - (_SINGLE_BIAS - self.bias << self.fraction_bits)).clamp_max(self.greatest)
-        # A sum with this number has the format's smallest step as its last bit: the adder rounds.
+        # The sum with this number has the format's smallest step as its last bit: the adder rounds.
         adder = torch.full((), self._step * 2.0**_SINGLE_FRACTION, device=values.device)
         limited = magnitudes.clamp_max(_SINGLE_BIAS - self.bias + 1 << _SINGLE_FRACTION).view(torch.float32)
         subnormal = (limited + adder).view(torch.int32) - adder.view(torch.int32)
-        # Equal steps are the greater code up to the smallest normal number, at which they stop. (No `where`, which is slow.)
+        # Subnormal codes are the greater ones up to the smallest normal number, where they stop. (`where` would be slow.)
         codes = torch.maximum(normal, subnormal)
         codes &= (magnitudes - (_SINGLE_INFINITY + 1)) >> 31  # 0 for NaN, else all ones
         return codes | (patterns >> (32 - self.bits) & self.magnitudes)
@@ -92,7 +92,7 @@ class Minifloat:
 
 
 def _by_pieces(function: Callable[[Tensor], Tensor], source: Tensor, dtype: torch.dtype) -> Tensor:
-    """The function of contiguous pieces whose intermediate results stay in a cache; of the whole on other devices than CPU."""
+    """Apply a function to contiguous pieces that fit a cache; on devices other than the CPU, to the whole."""
     target = torch.empty(source.shape, dtype=dtype, device=source.device)
     size = CHUNK_VALUES if source.device.type == "cpu" else max(source.numel(), 1)
     for piece, result in zip(torch.split(source.reshape(-1), size), torch.split(target.view(-1), size), strict=True):
@@ -100,5 +100,5 @@ def _by_pieces(function: Callable[[Tensor], Tensor], source: Tensor, dtype: torc
     return target
 
 
-#: Formats that GIST uses, by name.
+#: Formats of GIST, by name.
 MINIFLOATS = {"fp16": Minifloat(5, 10, 0x7BFF), "fp10": Minifloat(5, 4, 0x1EF), "fp8": Minifloat(4, 3, 0x7E)}

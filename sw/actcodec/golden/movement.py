@@ -1,6 +1,6 @@
-"""Moving bytes: the operations whose torch loops are slow on a CPU, where numpy's are used on the same memory instead.
+"""Operations that move bytes; on a CPU, numpy does them in torch's memory, because torch's own loops are slow there.
 
-What comes out is in memory of torch's allocator, so that whoever measures that sees it.
+Results are in memory of torch's allocator, so that measurements of that memory include them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def select(values: Tensor, present: Tensor) -> Tensor:
-    """``values[present]``, one axis. Both contiguous, of one shape; ``present`` is bool."""
+    """Return ``values[present]``, one axis. Both are contiguous, of one shape; ``present`` is bool."""
     if values.device.type == "cpu":
         chosen = torch.empty(int(present.count_nonzero()), dtype=values.dtype)
         np.compress(present.view(-1).numpy(), values.view(-1).numpy(), out=chosen.numpy())
@@ -20,7 +20,7 @@ def select(values: Tensor, present: Tensor) -> Tensor:
 
 
 def spread(values: Tensor, present: Tensor) -> Tensor:
-    """The inverse of :func:`select`: shape of ``present``, zero where nothing is present. The counts must match."""
+    """Spread values to the shape of ``present``, zero elsewhere; inverse of :func:`select`. The counts must match."""
     full = torch.zeros(present.shape, dtype=values.dtype, device=values.device)
     if values.device.type == "cpu":
         places = torch.from_numpy(np.flatnonzero(present.numpy()))
@@ -38,7 +38,7 @@ def copy_permuted(target: Tensor, source: Tensor) -> None:
 
 
 def tensor_of(content: bytes, device: torch.device) -> Tensor:
-    """Bytes as uint8 (n,)."""
+    """Return bytes as uint8 (n,) on a device."""
     found = torch.empty(len(content), dtype=torch.uint8)
     found.numpy()[:] = np.frombuffer(content, dtype=np.uint8)
     return found.to(device)

@@ -1,9 +1,9 @@
 """MX: blocks of 32 values with a power of two as their scale (OCP Microscaling Formats v1.0, sections 5 and 6.3).
 
-The specification leaves open what becomes of NaN and infinity: a NaN makes its block NaN, all codes of it zero; infinity
-becomes the greatest number, with the scale that its exponent field asks for (by ``rceil`` the greatest one). Integers are
-symmetric: -128 is decoded, and never made. Subnormal numbers of float32, below 1.2e-38, count as zero and come back as zero, so
-that hardware needs no shifters for them.
+The specification leaves NaN and infinity open. Here a NaN makes its block NaN, with all codes zero; infinity becomes the
+greatest number, with the scale of its exponent field (with ``rceil`` the greatest scale). Integers are symmetric: -128 is
+decoded, and never made. Subnormal numbers of float32, below 1.2e-38, count as zero and are decoded as zero, so that hardware
+needs no shifters for them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FRACTION, _INFINITY = 23, 0x7F800000
 
 
 def encode(values: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
-    """float32 (blocks, 32) to blocks as bytes, uint8 (blocks, kind.block_bytes)."""
+    """Encode float32 (blocks, 32) to blocks as bytes, uint8 (blocks, kind.block_bytes)."""
     require("values", values, (torch.float32,), (kind.values,))
     values = _flushed(values)
     scales = scale_bytes((values.view(torch.int32) & 0x7FFFFFFF).amax(1), kind, rule)
@@ -33,7 +33,10 @@ def encode(values: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
 
 
 def decode(blocks: Tensor, kind: BlockFormat) -> Tensor:
-    """uint8 (blocks, kind.block_bytes) to float32 (blocks, 32): exact products, infinity beyond float32; NaN is 0x7FC00000."""
+    """Decode uint8 (blocks, kind.block_bytes) to float32 (blocks, 32), as exact products.
+
+    Products beyond float32 become infinite, subnormal ones zero; every NaN is 0x7FC00000.
+    """
     scales, codes = without_scales(blocks, kind)
     exponents = scales.to(torch.int32) - SCALE_BIAS
     factors = power_of_two(exponents).masked_fill_(scales == SCALE_NAN, torch.nan)
@@ -41,12 +44,12 @@ def decode(blocks: Tensor, kind: BlockFormat) -> Tensor:
 
 
 def _flushed(values: Tensor) -> Tensor:
-    """float32 with zeros of the same sign for subnormal numbers; NaN stays NaN."""
+    """Replace subnormal float32 numbers by zeros of the same sign; NaN stays NaN."""
     return values * (values.abs() >= torch.finfo(torch.float32).smallest_normal)
 
 
 def scale_bytes(greatest: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
-    """E8M0 bytes, int32, of the bit patterns of the greatest magnitudes, int32: NaN has the greatest ones."""
+    """Return E8M0 bytes, int32, of the bit patterns of the greatest magnitudes, int32; patterns of NaN are the greatest."""
     exponents = greatest >> _FRACTION
     scales = exponents - kind.emax
     if rule is ScaleRule.RCEIL:
@@ -57,13 +60,13 @@ def scale_bytes(greatest: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
 
 
 def power_of_two(exponents: Tensor) -> Tensor:
-    """float32 of int32 -127 to 127; the smallest one is subnormal."""
+    """Return powers of two, float32, of int32 exponents -127 to 127; the smallest power is subnormal."""
     patterns = torch.where(exponents < 1 - SCALE_BIAS, 1 << (_FRACTION - 1), (exponents + SCALE_BIAS) << _FRACTION)
     return patterns.to(torch.int32).view(torch.float32)
 
 
 def element_codes(scaled: Tensor, kind: BlockFormat) -> Tensor:
-    """Codes of scaled values, float32 (blocks, values) to uint8 of the same shape: to nearest, ties to even, saturated."""
+    """Return codes of scaled values, float32 (blocks, values) to uint8: rounded to nearest, ties to even, saturated."""
     if kind.is_integer:
         steps = (scaled * 2.0**kind.fraction_bits).nan_to_num_(0.0).round_().clamp_(-kind.greatest, kind.greatest)
         return steps.to(torch.int8).view(torch.uint8)
@@ -71,13 +74,13 @@ def element_codes(scaled: Tensor, kind: BlockFormat) -> Tensor:
 
 
 def numbers_of(codes: Tensor, kind: BlockFormat) -> Tensor:
-    """What codes stand for, uint8 (...) to float32 (...)."""
+    """Return the numbers of codes, uint8 (...) to float32 (...)."""
     return numbers(kind).to(codes.device).index_select(0, codes.reshape(-1).to(torch.int32)).view(codes.shape)
 
 
 @cache
 def numbers(kind: BlockFormat) -> Tensor:
-    """What each code stands for, float32 (2**bits,), infinity and NaN included."""
+    """Return the number of each code, float32 (2**bits,), infinity and NaN included."""
     codes = torch.arange(1 << kind.bits, dtype=torch.int32)
     if kind.is_integer:
         return codes.to(torch.int8).to(torch.float32) * 2.0**-kind.fraction_bits
@@ -92,25 +95,25 @@ def numbers(kind: BlockFormat) -> Tensor:
 
 
 def minifloat(kind: BlockFormat) -> Minifloat:
-    """The arithmetic of elements that are no integers."""
+    """Return the arithmetic of elements that are not integers."""
     return Minifloat(kind.exponent_bits, kind.fraction_bits, kind.greatest)
 
 
 def with_scales(scales: Tensor, codes: Tensor, kind: BlockFormat) -> Tensor:
-    """uint8 (blocks,) and codes, uint8 (blocks, values), as bytes, uint8 (blocks, kind.block_bytes)."""
+    """Join scales, uint8 (blocks,), and codes, uint8 (blocks, values), to uint8 (blocks, kind.block_bytes)."""
     bodies = pack_codes(codes.view(-1, 8), kind.bits).view(len(scales), -1)
     return torch.cat((scales[:, None], bodies), 1)
 
 
 def without_scales(blocks: Tensor, kind: BlockFormat) -> tuple[Tensor, Tensor]:
-    """The inverse of :func:`with_scales`."""
+    """Return scales and codes of blocks; inverse of :func:`with_scales`."""
     require("blocks", blocks, (torch.uint8,), (kind.block_bytes,))
     bodies = blocks[:, SCALE_BYTES:].reshape(-1, kind.bits)
     return blocks[:, 0], unpack_codes(bodies, kind.bits).view(len(blocks), kind.values)
 
 
 def blocks_of(payload: Tensor, count: int, kind: BlockFormat) -> Tensor:
-    """Payload, uint8 (n,), of ``count`` values as uint8 (blocks, kind.block_bytes); BitstreamError for another length."""
+    """Return the payload, uint8 (n,), of ``count`` values as uint8 (blocks, kind.block_bytes); check its length."""
     blocks = -(-count // kind.values)
     if payload.numel() != blocks * kind.block_bytes:
         raise BitstreamError(f"corrupted stream: {payload.numel()} payload bytes are not {blocks} blocks of {kind.block_bytes}")
@@ -118,5 +121,5 @@ def blocks_of(payload: Tensor, count: int, kind: BlockFormat) -> Tensor:
 
 
 def canonical_(values: Tensor) -> Tensor:
-    """float32 with every NaN the same, in place."""
+    """Make every NaN of float32 values the same, in place."""
     return values.masked_fill_(values.isnan(), torch.nan)

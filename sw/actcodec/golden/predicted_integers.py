@@ -1,4 +1,4 @@
-"""Tensors of whole numbers, predicted by their neighbours and entropy-coded, some samples at a time."""
+"""Coding of tensors of whole numbers, predicted by their neighbours and entropy-coded, some samples at a time."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from actcodec.golden.integer_coder import CodedIntegers, IntegerDecoder, Integer
 from actcodec.golden.lorenzo import cheapest_dimensions, differences, sums
 from actcodec.golden.pieces import piece_values
 
-#: About so many values say which number of dimensions is best; of no axis but the first fewer than so many places.
+#: Sizes of the sample by which the number of dimensions is chosen: values, and least extent of all axes but the first.
 _SAMPLE_VALUES, _SAMPLE_EXTENT = 1 << 15, 8
 
 
 def encode(x: Tensor, quantised: Callable[[Tensor], Tensor], dimensions: int | None) -> tuple[int, CodedIntegers]:
-    """The number of axes that predict, and what prediction leaves over, coded.
+    """Return the number of axes that predict, and the coded residuals of prediction.
 
     Parameters
     ----------
     x
-        Of any shape and dtype.
+        Tensor of any shape and dtype.
     quantised
-        Whole numbers, int32, magnitudes up to :data:`~actcodec.golden.lorenzo.MAX_MAGNITUDE`, of some samples of x, or of the
-        first places along other axes of them.
+        Function that returns whole numbers, int32, magnitudes up to :data:`~actcodec.golden.lorenzo.MAX_MAGNITUDE`, of some
+        samples of x, or of the first places along other axes of them.
     dimensions
-        0 to 3 axes: see :func:`~actcodec.golden.lorenzo.prediction_axes`. None: whichever number makes the fewest bits, by the
-        first samples or a part of them.
+        Number of axes that predict, 0 to 3, selected by :func:`~actcodec.golden.lorenzo.prediction_axes`. None: the number that
+        makes the fewest bits for the first samples or a part of them.
     """
     if dimensions is None:
         dimensions = cheapest_dimensions(quantised(sample(x)))
@@ -39,7 +39,7 @@ def encode(x: Tensor, quantised: Callable[[Tensor], Tensor], dimensions: int | N
 
 
 def decode(coded: CodedIntegers, shape: tuple[int, ...], dimensions: int) -> Iterator[tuple[slice, Tensor]]:
-    """Samples of a tensor of this shape and their whole numbers, int32 (samples, ...), from :func:`encode`."""
+    """Yield samples of a tensor of this shape and their whole numbers, int32 (samples, ...), from :func:`encode`."""
     decoder = IntegerDecoder(coded)
     for samples in sample_pieces(shape, coded.codes[0].device):
         piece = (samples.stop - samples.start, *shape[1:])
@@ -47,7 +47,7 @@ def decode(coded: CodedIntegers, shape: tuple[int, ...], dimensions: int) -> Ite
 
 
 def sample_pieces(shape: tuple[int, ...], device: torch.device) -> Iterator[slice]:
-    """Samples in pieces that predict within themselves; a tensor of rank 1 is one piece."""
+    """Return slices of samples that predict within themselves; a tensor of rank 1 is one piece."""
     step = shape[0]
     if len(shape) > 1:
         step = max(piece_values(prod(shape), device) // prod(shape[1:]), 1)
@@ -55,7 +55,7 @@ def sample_pieces(shape: tuple[int, ...], device: torch.device) -> Iterator[slic
 
 
 def sample(x: Tensor) -> Tensor:
-    """The first samples of a tensor, or a part of them, by which the axes that predict are chosen; a view."""
+    """Return a view of the first samples of a tensor, or of a part of them, for choosing the axes that predict."""
     part = x
     for axis, extent in enumerate(x.shape):
         least = _SAMPLE_EXTENT if axis else 1

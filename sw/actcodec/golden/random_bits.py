@@ -11,25 +11,25 @@ _MASK = (1 << WORD_BITS) - 1
 
 
 def random_bits(seed: int, first: int, beats: int, device: torch.device | str = "cpu") -> Tensor:
-    """Random numbers of consecutive beats.
+    """Return the random numbers of consecutive beats.
 
     Parameters
     ----------
     seed
-        0 to 2**32 - 1.
+        Seed, 0 to 2**32 - 1.
     first
         Number of the first beat in the order of the payload, ``8 * block + row``; counted modulo 2**32.
     beats
-        How many beats.
+        Number of beats.
     device
-        Of the result.
+        Device of the result.
 
     Returns
     -------
     int32 (beats, 8), each 0..65535.
     """
     counter = torch.arange(first, first + beats, dtype=torch.int64, device=device)
-    # Conversion to 16 bits keeps the low ones.
+    # Conversion to 16 bits keeps the low bits.
     words = [counter.to(torch.int16), (counter >> WORD_BITS).to(torch.int16)]
     words += [counter.new_full((), half).to(torch.int16).expand(beats) for half in (seed & _MASK, seed >> WORD_BITS & _MASK)]
     for constant in ROUND_CONSTANTS:
@@ -43,27 +43,27 @@ def random_bits(seed: int, first: int, beats: int, device: torch.device | str = 
 
 
 def random_numbers(seed: int, first: int, count: int, device: torch.device | str = "cpu") -> Tensor:
-    """The numbers of :func:`random_bits` of consecutive values, int32 (count,), value ``first`` being the first."""
+    """Return the numbers of :func:`random_bits` for consecutive values, int32 (count,), from value ``first`` on."""
     beat, lane = divmod(first, LANES)
     return random_bits(seed, beat, -(-(lane + count) // LANES), device).flatten()[lane : lane + count]
 
 
 def stochastically_rounded_(steps: Tensor, seed: int, first: int = 0) -> Tensor:
-    """float32 or float64 values to whole numbers: up with the probability of the fraction, to 2**-17. Overwrites ``steps``.
+    """Round float32 or float64 values up with the probability of the fraction, to 2**-17; overwrites ``steps``.
 
-    They are values ``first`` and following of a tensor, and get those random numbers of ``seed``, 0 to 2**32 - 1.
+    The values are number ``first`` and following of a tensor and use their random numbers of ``seed``, 0 to 2**32 - 1.
     """
     whole = steps.floor()
     drawn = random_numbers(seed, first, steps.numel(), steps.device).view_as(steps)
-    # The middles of 2**16 equal parts of 0..1.
+    # Thresholds are the middles of 2**16 equal parts of 0..1.
     thresholds = (drawn + 0.5) / (1 << WORD_BITS)
     return whole.add_(steps.sub_(whole) > thresholds)
 
 
 def substitute(words: list[Tensor]) -> list[Tensor]:
-    """``SBOX`` on every bit column of four words of integers, bit i of the nibble in word i.
+    """Apply ``SBOX`` to every bit column of four words of integers, bit i of the nibble in word i.
 
-    In the sequence of 12 operations that the authors of RECTANGLE give for it.
+    The sequence of 12 operations was published by the authors of RECTANGLE.
     """
     a0, a1, a2, a3 = words
     not1 = ~a1
@@ -78,7 +78,7 @@ def substitute(words: list[Tensor]) -> list[Tensor]:
 
 
 def _rotated(word: Tensor, places: int) -> Tensor:
-    """int16 words rotated left."""
+    """Rotate int16 words left."""
     if places == 0:
         return word
     return (word << places) | ((word >> (WORD_BITS - places)) & ((1 << places) - 1))

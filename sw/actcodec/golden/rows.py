@@ -11,24 +11,24 @@ from torch import Tensor
 
 from actcodec.golden.pieces import piece_values, pieces
 
-#: Rows and values of a part. In a tensor of all rows it is in one piece.
+#: Rows and values of a part; in a tensor with all rows, the part is contiguous.
 Piece = tuple[slice, slice]
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A tensor of some shape as (count, length)."""
+    """View of a tensor of some shape as (count, length)."""
 
     shape: tuple[int, ...]
     count: int  #: 1, or the extent of axis 1
 
     @property
     def length(self) -> int:
-        """Values of a row."""
+        """Return the number of values of a row."""
         return prod(self.shape) // self.count
 
     def pieces(self, device: torch.device) -> Iterator[Piece]:
-        """All of it, row by row."""
+        """Yield the pieces of the whole tensor, row by row."""
         if self.count == 1:
             return ((slice(0, 1), part) for part in pieces(self.length, device))
         step = max(piece_values(prod(self.shape), device) // self.length, 1)
@@ -36,18 +36,18 @@ class Rows:
         return ((slice(first, min(first + step, self.count)), slice(0, self.length)) for first in firsts)
 
     def first(self, piece: Piece) -> int:
-        """Number of the first value of a piece."""
+        """Return the number of the first value of a piece."""
         rows, values = piece
         return int(rows.start) * self.length + int(values.start)
 
     def taken(self, x: Tensor, piece: Piece) -> Tensor:
-        """A piece of a tensor, (rows, values)."""
+        """Return a piece of a tensor, (rows, values)."""
         if self.count == 1:
             return x.reshape(1, -1)[:, piece[1]]
         return x[:, piece[0]].transpose(0, 1).flatten(1)
 
     def put(self, x: Tensor, piece: Piece, values: Tensor) -> None:
-        """Make a piece of a tensor, contiguous, have these values, (rows, values)."""
+        """Write values, (rows, values), to a piece of a contiguous tensor."""
         if self.count == 1:
             x.view(1, -1)[:, piece[1]] = values
         else:

@@ -1,7 +1,7 @@
 """Run-length symbols of quantised blocks (ITU-T T.81, F.1.2): DC differences and AC runs with sizes, and extra bits.
 
-Symbols are numbered in one alphabet: AC symbols are the byte ``run << 4 | size``, DC categories follow from :data:`DC_BASE` on.
-In both the low four bits are the number of extra bits.
+Symbols are numbered in one alphabet: AC symbols are the byte ``run << 4 | size``, DC categories begin at :data:`DC_BASE`. The
+low four bits of both are the number of extra bits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DC_BASE, ALPHABET = 256, 512
 
 
 def symbols(coefficients: Tensor, previous_dc: int = 0) -> tuple[Tensor, Tensor]:
-    """Symbols of blocks in the order of the scan.
+    """Return symbols and extra bits of blocks in the order of the scan.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def symbols(coefficients: Tensor, previous_dc: int = 0) -> tuple[Tensor, Tensor]
 
     Returns
     -------
-    int16 (n,) numbers of symbols, int16 (n,) their extra bits as an unsigned number. A run begins anew in every block.
+    int16 (n,) numbers of symbols, int16 (n,) their extra bits as an unsigned number. Runs do not cross blocks.
     """
     require("coefficients", coefficients, (torch.int16,), (BLOCK_VALUES,))
     _check_range(coefficients)
@@ -37,7 +37,7 @@ def symbols(coefficients: Tensor, previous_dc: int = 0) -> tuple[Tensor, Tensor]
     differences[1:, 0] -= coefficients[:-1, 0]
     differences[0, 0] -= previous_dc
     present = coefficients != 0
-    # The DC coefficient always has a symbol, so the distance to what is present before never leaves a block.
+    # The DC coefficient always has a symbol, so the distance to the previous symbol never leaves a block.
     present[:, 0] = True
     places = present.flatten().nonzero().flatten()
     values = differences.flatten()[places].to(torch.int32)

@@ -1,4 +1,4 @@
-"""Blocks of an entropy-coded segment of which only the end is known, up to its first error: what a decoder in hardware gives.
+"""Decoder of an entropy-coded segment of unknown number of blocks, up to its first error, as a decoder in hardware works.
 
 :mod:`actcodec.golden.entropy_decoder` reads segments of known numbers of blocks fast, and refuses all others.
 """
@@ -13,11 +13,11 @@ from torch import Tensor
 
 
 class _WrongError(Exception):
-    """The segment is none of a scan."""
+    """Raised for a segment that is not one of a scan."""
 
 
 class _Bits:
-    """The bits of a segment, first bit at the top of a byte. A marker ends them, its FF being the last of them."""
+    """Bits of a segment, first bit at the top of a byte. A marker ends them, and its FF is the last of them."""
 
     def __init__(self, segment: bytes) -> None:
         data, marked = bytearray(), False
@@ -33,12 +33,12 @@ class _Bits:
 
     @property
     def is_filling(self) -> bool:
-        """Whether what is left is what fills the last byte."""
+        """Return whether the remaining bits are the padding of the last byte."""
         left = self._left[self._at : self._at + 8]
         return len(left) < 8 and "0" not in left
 
     def take(self, count: int) -> str:
-        """The next bits; _WrongError where there are not so many."""
+        """Return the next bits; raise _WrongError if there are too few."""
         taken = self._left[self._at : self._at + count]
         if len(taken) < count:
             raise _WrongError
@@ -46,7 +46,7 @@ class _Bits:
         return taken
 
     def symbol(self, codes: dict[str, int]) -> int:
-        """The symbol of the code that comes; _WrongError where none does."""
+        """Return the symbol of the next code; raise _WrongError if there is none."""
         code = ""
         while len(code) < MAX_CODE_BITS:
             code += self.take(1)
@@ -55,16 +55,16 @@ class _Bits:
         raise _WrongError
 
     def value(self, size: int) -> int:
-        """The number of so many extra bits (T.81, F.2.2.1, EXTEND)."""
+        """Return the number of the next ``size`` extra bits (T.81, F.2.2.1, EXTEND)."""
         bits = self.take(size)
         return 0 if not bits else int(bits, 2) - (0 if bits[0] == "1" else (1 << size) - 1)
 
 
 def blocks_of(segment: bytes, tables: HuffmanTables = STANDARD) -> tuple[Tensor, bool]:
-    """The blocks of a scan up to the first error, int16 (n, 64) in zig-zag order, and whether there was one.
+    """Return the blocks of a scan up to the first error, int16 (n, 64) in zig-zag order, and whether there was an error.
 
-    Errors are those of :func:`actcodec.golden.entropy_decoder.decode`, and a segment of no blocks. A segment with other bits
-    behind its last block than those that fill a byte is taken to go on with a block.
+    Errors are those of :func:`actcodec.golden.entropy_decoder.decode`, and a segment without blocks. If bits other than the
+    padding of a byte follow the last block, they are read as another block.
     """
     bits = _Bits(segment)
     dc, ac = ({f"{code:0{length}b}": symbol for symbol, (code, length) in table.codes.items()} for table in _both(tables))
@@ -89,7 +89,7 @@ def _tensor(blocks: list[list[int]]) -> Tensor:
 
 
 def _block(bits: _Bits, dc: dict[str, int], ac: dict[str, int], previous_dc: int) -> list[int]:
-    """One block; _WrongError for what is none."""
+    """Return one block; raise _WrongError for bits that are no block."""
     block = [0] * BLOCK_VALUES
     block[0] = previous_dc + bits.value(bits.symbol(dc))
     if not DC_MIN <= block[0] <= DC_MAX:
@@ -102,7 +102,7 @@ def _block(bits: _Bits, dc: dict[str, int], ac: dict[str, int], previous_dc: int
                 raise _WrongError
             break
         place += symbol >> 4
-        # Behind a ZRL there must be room for a coefficient.
+        # A ZRL must leave room for a coefficient.
         if place + (symbol == ZRL) >= BLOCK_VALUES:
             raise _WrongError
         block[place] = bits.value(symbol & 15)

@@ -1,8 +1,8 @@
 """SFPR: scaled fix-point precision reduction to 8 bits (JPEG-ACT, equation for SFPR) or 16, and its inverse.
 
 A channel's multiplier is ``k = 128 * S / max|x|``, rounded to ``scale_bits`` significand bits; ``q`` is the exact product
-``x * k`` rounded half to even and saturated. Decoding multiplies by r, 1 / k rounded to 12 significand bits, which travels in
-the stream.
+``x * k`` rounded half to even and saturated. Decoding multiplies by r, which is 1 / k rounded to 12 significand bits and part
+of the stream.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ from torch import Tensor
 from actcodec.golden.checks import require
 
 FLOATS = (torch.float32, torch.bfloat16, torch.float16)
-#: What to do with NaN and infinity in the input.
+#: Treatments of NaN and infinity in the input.
 NONFINITE_POLICIES = ("raise", "saturate")
 _WIDE_MIN, _WIDE_MAX = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
 
 
 class UnfitValuesError(UserError, ValueError):
-    """A codec cannot hold the values of this tensor, whatever its shape."""
+    """Raised if a codec cannot hold the values of a tensor, whatever its shape."""
 
 
 class NonFiniteError(UnfitValuesError):
-    """The input has NaN or infinite values and the policy is ``raise``."""
+    """Raised if the input has NaN or infinite values and the policy is ``raise``."""
 
 
 def check_nonfinite_policy(policy: str) -> None:
-    """Raise UserError for a name that is no policy."""
+    """Raise UserError for the name of an unknown policy."""
     if policy not in NONFINITE_POLICIES:
         raise UserError(f"nonfinite = {policy!r} is not allowed: use {' or '.join(NONFINITE_POLICIES)}")
 
 
 def channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
-    """Largest finite magnitude of each channel, float64.
+    """Return the largest finite magnitude of each channel, float64 (channels,).
 
     Parameters
     ----------
     channels
         Float tensor (outer, channels, inner).
     nonfinite
-        ``raise``: NonFiniteError names the first channel with NaN or infinity and the counts; ``saturate``: such values
-        do not count.
+        ``raise``: NonFiniteError names the first channel with NaN or infinity and the counts; ``saturate``: such values are
+        ignored.
     """
     require("channels", channels, FLOATS)
     check_nonfinite_policy(nonfinite)
-    axis = 2 if channels.shape[2] > 1 else 0  # the first result is then smaller than the tensor
+    axis = 2 if channels.shape[2] > 1 else 0  # the first reduction then leaves a small tensor
     largest = torch.maximum(channels.amax(axis, keepdim=True), -channels.amin(axis, keepdim=True)).amax((0, 2))
     if not bool(largest.isfinite().all()):
         finite = channels.isfinite()
@@ -75,7 +75,7 @@ def channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
 
 
 def scales(channels: Tensor, S: float, scale_bits: int, nonfinite: str = "raise") -> tuple[Tensor, Tensor]:  # noqa: N803
-    """Multiplier and reciprocal of each channel.
+    """Return multiplier and reciprocal of each channel.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def scales(channels: Tensor, S: float, scale_bits: int, nonfinite: str = "raise"
     scale_bits
         Significand bits of the multiplier, hidden bit included: 24, 11 or 8.
     nonfinite
-        See :func:`channel_maxima`.
+        Treatment of NaN and infinity, as for :func:`channel_maxima`.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def scales(channels: Tensor, S: float, scale_bits: int, nonfinite: str = "raise"
 
 
 def scales_of(largest: Tensor, S: float, scale_bits: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:  # noqa: N803
-    """Multipliers and reciprocals as :func:`scales`, from the largest magnitudes that :func:`channel_maxima` finds."""
+    """Return multipliers and reciprocals as :func:`scales` does, from the largest magnitudes of :func:`channel_maxima`."""
     if not (isfinite(S) and S > 0):
         raise UserError(f"S = {S!r} is not allowed: use a positive finite number")
     check_scale_bits(scale_bits)
@@ -106,13 +106,13 @@ def scales_of(largest: Tensor, S: float, scale_bits: int, dtype: torch.dtype) ->
     k = rounded_scales(exact, scale_bits)
     r = reciprocals(k, SFPR_RECIPROCAL_BITS)
     limit = torch.full_like(largest, torch.finfo(dtype).max / SCALE_UNIT)
-    # Rounding may bring the code of the largest finite number beyond it.
+    # Rounding may move the code of the largest finite number beyond it.
     beyond = ((largest * k).round() >= VALUE_MAX) & (r > limit)
     return k, torch.where(beyond, rounded_scales(limit, SFPR_RECIPROCAL_BITS, down=True), r)
 
 
 def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, exponent_limit: int = SCALE_EXPONENT_LIMIT) -> Tensor:
-    """Multipliers as the hardware takes them, float32.
+    """Return multipliers in the hardware's format, float32.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, expone
     down
         Round toward zero instead of half to even.
     exponent_limit
-        The result lies between 2 to the power of minus so many and 2**120.
+        Bounds of the result: 2**-exponent_limit and 2**120.
     """
     least, most = 2.0**-exponent_limit, 2.0**SCALE_EXPONENT_LIMIT
     mantissa, exponent = torch.frexp(exact.clamp(least, most))
@@ -133,7 +133,7 @@ def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, expone
 
 
 def reciprocals(k: Tensor, bits: int = max(RECIPROCAL_BITS)) -> Tensor:
-    """1 / k of float32 multipliers, the quotient in double rounded half to even to so many significand bits; float32."""
+    """Return 1 / k of float32 multipliers, the double quotient rounded half to even to ``bits`` significand bits; float32."""
     return rounded_scales(1 / k.to(torch.float64), bits)
 
 
@@ -144,7 +144,7 @@ def check_scale_bits(scale_bits: int) -> None:
 
 
 def sfpr(values: Tensor, k: Tensor) -> Tensor:
-    """Quantise: int8 ``sat8(round_half_even(values * k))`` of the exact product.
+    """Return int8 ``sat8(round_half_even(values * k))`` of the exact product.
 
     Parameters
     ----------
@@ -159,14 +159,14 @@ def sfpr(values: Tensor, k: Tensor) -> Tensor:
 
 
 def sfpr16(values: Tensor, k: Tensor, offsets: Tensor | None = None) -> Tensor:
-    """Quantise for the affine modes: int16 ``sat16(round_half_even(values * k))`` of the exact product.
+    """Return int16 ``sat16(round_half_even(values * k))`` of the exact product, for the affine modes.
 
     Parameters
     ----------
     values, k
         As for :func:`sfpr`.
     offsets
-        Mode blpa: int16, broadcastable to ``values``; the result is ``sat16(floor(values * k) - offsets)``.
+        Mode blpa only: int16, broadcastable to ``values``; the result is ``sat16(floor(values * k) - offsets)``.
     """
     require("values", values, FLOATS)
     require("k", k, (torch.float32,))
@@ -180,12 +180,12 @@ def sfpr16(values: Tensor, k: Tensor, offsets: Tensor | None = None) -> Tensor:
 
 
 def _product(values: Tensor, k: Tensor) -> Tensor:
-    """``values * k`` in float64, exact: a product of two 24-bit significands fits 53 bits. NaN becomes 0."""
+    """Return ``values * k`` in float64, exact: a product of two 24-bit significands fits 53 bits. NaN becomes 0."""
     return values.to(torch.float64).mul_(k.to(torch.float64)).nan_to_num_(0.0, inf, -inf)
 
 
 def inverse_sfpr(q: Tensor, r: Tensor) -> Tensor:
-    """Dequantise: float32 ``q * r``, rounded once (half to even).
+    """Return float32 ``q * r``, rounded once (half to even).
 
     Parameters
     ----------

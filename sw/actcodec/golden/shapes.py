@@ -1,4 +1,4 @@
-"""Shapes: tensors by channel and in boxes, and the bytes that a shape costs in forms without a stream."""
+"""Shapes: tensors by channel and in boxes, and the size of a shape in forms without a stream."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from torch import Tensor
 
 from actcodec.golden.pieces import piece_values
 
-#: Samples, channels and values of a part of a tensor (N, channels, n). In memory the part is in one piece.
+#: Samples, channels and values of a part of a tensor (N, channels, n). The part is contiguous in memory.
 Box = tuple[slice, slice, slice]
 
-#: What a stream would need beside the parts: format, rank, dimensions, flags, and the lengths of the sections.
+#: Bytes that a stream would need beside the parts: format, rank, dimensions, flags, and the lengths of the sections.
 _FIXED_BYTES = 32
 _EXTENT_BYTES = 4
 
 
 def header_bytes(shape: tuple[int, ...]) -> int:
-    """Bytes that are counted for the header of a predicted and entropy-coded tensor."""
+    """Return the bytes that count as the header of a predicted and entropy-coded tensor."""
     return _FIXED_BYTES + _EXTENT_BYTES * len(shape)
 
 
 def channels_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Extents of :func:`per_channel`. Channels are counted by the second axis; a tensor of rank 1 is one."""
+    """Return the extents of :func:`per_channel`. Axis 1 counts channels; a tensor of rank 1 is one channel."""
     return (1, 1, shape[0]) if len(shape) == 1 else (shape[0], shape[1], prod(shape[2:]))
 
 
 def per_channel(x: Tensor) -> Tensor:
-    """A tensor as (N, channels, n)."""
+    """Return a tensor as (N, channels, n)."""
     return x.reshape(channels_shape(tuple(x.shape)))
 
 
 def channel_view(x: Tensor, box: Box) -> Tensor:
-    """A part of a tensor as (N, channels, n), of any strides; a copy where the part has no such view."""
+    """Return a part of a tensor as (N, channels, n), of any strides; a copy where the part has no such view."""
     samples, channels, values = box
     if x.ndim == 1:
         return x[values].view(1, 1, -1)
@@ -43,7 +43,7 @@ def channel_view(x: Tensor, box: Box) -> Tensor:
 
 
 def boxes(shape: tuple[int, ...], device: torch.device) -> Iterator[Box]:
-    """The whole of a tensor in boxes of at most :func:`~actcodec.golden.pieces.piece_values` values, in the order of memory."""
+    """Yield boxes of at most :func:`~actcodec.golden.pieces.piece_values` values that cover a tensor, in memory order."""
     samples, channels, length = channels_shape(shape)
     most = piece_values(samples * channels * length, device)
     for first in _steps(samples, most // (channels * length)):
@@ -53,7 +53,7 @@ def boxes(shape: tuple[int, ...], device: torch.device) -> Iterator[Box]:
 
 
 def channel_boxes(shape: tuple[int, ...], device: torch.device) -> Iterator[Box]:
-    """The same in boxes that have all values of their channels; one channel may be more than a piece."""
+    """Yield boxes with all values of their channels that cover a tensor; one channel may exceed a piece."""
     samples, channels, length = channels_shape(shape)
     for channel in _steps(channels, piece_values(samples * channels * length, device) // (samples * length)):
         yield slice(0, samples), channel, slice(0, length)

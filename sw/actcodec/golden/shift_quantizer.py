@@ -18,7 +18,7 @@ COEFFICIENT_MIN, COEFFICIENT_MAX = -(1 << (COEFFICIENT_BITS - 1)), (1 << (COEFFI
 
 
 def quantize(coefficients: Tensor, shifts: Tensor, rounding: Rounding = DEFAULT_ROUNDING) -> Tensor:
-    """int8 ``sat8(round(c / 2**shift))``.
+    """Return int8 ``sat8(round(c / 2**shift))``.
 
     Parameters
     ----------
@@ -37,10 +37,10 @@ def quantize(coefficients: Tensor, shifts: Tensor, rounding: Rounding = DEFAULT_
 
 
 def inverse(q: Tensor, shifts: Tensor, point: int = 0) -> Tensor:
-    """int16 ``q * 2**shift``, away from 0 by a reconstruction point where q is not 0, saturated to 12 bits signed.
+    """Return int16 ``q * 2**shift``, moved from 0 by a reconstruction point where q is not 0, saturated to 12 bits signed.
 
-    Takes int8 ``q`` of any shape, integer ``shifts`` 0..7 broadcastable to it, and ``point``, 0..4 eighths of a step, of which
-    the integer part is taken (:func:`cdu_spec.reconstruction.offsets`).
+    Takes int8 ``q`` of any shape, integer ``shifts`` 0..7 broadcastable to it, and ``point``, 0..4 eighths of a step, whose
+    integer part is added (:func:`cdu_spec.reconstruction.offsets`).
     """
     require("q", q, (torch.int8,))
     require("shifts", shifts, _SHIFTS)

@@ -1,7 +1,7 @@
 """Codes of any number of bits as bytes, without gaps: whole bytes of all codes first, then the bits above them.
 
-Codes of ``8 * q + r`` bits are q planes of one byte per code, the lowest first, and a plane of r bits per code as
-:func:`~actcodec.golden.codes.pack_tight` has it. Four codes of 10 bits are 5 bytes.
+Codes of ``8 * q + r`` bits are q planes of one byte per code, the lowest first, and a plane of r bits per code, packed as by
+:func:`~actcodec.golden.codes.pack_tight`. Four codes of 10 bits are 5 bytes.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ _BYTE = 0xFF
 
 
 def wide_bytes(count: int, bits: int) -> int:
-    """Bytes of ``count`` codes."""
+    """Return the bytes of ``count`` codes."""
     whole, rest = divmod(bits, LANES)
     return whole * count + -(-rest * count // LANES)
 
 
 def pack_wide(codes: Tensor, bits: int) -> Tensor:
-    """Integers (n,), each from 0 to below 2**bits, to uint8 (wide_bytes(n, bits),). With 0 bits nothing is left."""
+    """Pack integers (n,), each from 0 to below 2**bits, to uint8 (wide_bytes(n, bits),), which is empty for 0 bits."""
     packed = torch.empty(wide_bytes(codes.numel(), bits), dtype=torch.uint8, device=codes.device)
     put_wide(packed, codes, bits, codes.numel(), 0)
     return packed
 
 
 def unpack_wide(packed: Tensor, bits: int, count: int, dtype: torch.dtype = torch.int32) -> Tensor:
-    """The ``count`` codes of :func:`pack_wide` in an integer format that holds them, (count,)."""
+    """Return the ``count`` codes of :func:`pack_wide` in an integer format that holds them, (count,)."""
     return take_wide(packed, bits, count, slice(0, count), dtype)
 
 
 def put_wide(packed: Tensor, codes: Tensor, bits: int, count: int, first: int) -> None:
-    """Write some of the ``count`` codes of a packed form, from code ``first`` on, a multiple of 8, into it.
+    """Write some of the ``count`` codes of a packed form, from code ``first`` on, a multiple of 8.
 
-    ``codes`` are as many as a multiple of 8, or all that are left; formats as for :func:`pack_wide`.
+    The number of ``codes`` is a multiple of 8, unless they are the last ones; formats are those of :func:`pack_wide`.
     """
     whole, rest = divmod(bits, LANES)
     for place in range(whole):
@@ -47,7 +47,7 @@ def put_wide(packed: Tensor, codes: Tensor, bits: int, count: int, first: int) -
 
 
 def take_wide(packed: Tensor, bits: int, count: int, part: slice, dtype: torch.dtype = torch.int32) -> Tensor:
-    """Some of the ``count`` codes of :func:`pack_wide`; ``part`` begins at a multiple of 8."""
+    """Return some of the ``count`` codes of :func:`pack_wide`; ``part`` begins at a multiple of 8."""
     whole, rest = divmod(bits, LANES)
     codes = torch.zeros(part.stop - part.start, dtype=dtype, device=packed.device)
     for place in range(whole):

@@ -11,10 +11,10 @@ _PLACES = tuple(sorted(range(BLOCK_VALUES), key=ZIGZAG.__getitem__))
 
 
 def to_zigzag(blocks: Tensor) -> Tensor:
-    """Blocks (..., 8, 8) [vertical][horizontal frequency] as (..., 64) in zig-zag order."""
+    """Return blocks (..., 8, 8) [vertical][horizontal frequency] as (..., 64) in zig-zag order."""
     return blocks.flatten(-2)[..., list(ZIGZAG)]
 
 
 def from_zigzag(blocks: Tensor) -> Tensor:
-    """The inverse of :func:`to_zigzag`."""
+    """Return blocks (..., 64) in zig-zag order as (..., 8, 8); inverse of :func:`to_zigzag`."""
     return blocks[..., list(_PLACES)].view(*blocks.shape[:-1], BLOCK_SIDE, BLOCK_SIDE)

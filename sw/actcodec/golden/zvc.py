@@ -19,7 +19,7 @@ _FULL_BYTES = MASK_BYTES + BLOCK_VALUES
 
 
 def encode(blocks: Tensor) -> Tensor:
-    """int8 (B, 64) to the payload, uint8 (8 * B + number of non-zero values,)."""
+    """Encode int8 (B, 64) to the payload, uint8 (8 * B + number of nonzero values,)."""
     require("blocks", blocks, (torch.int8,), (BLOCK_VALUES,))
     blocks = blocks.contiguous()
     full = torch.empty(blocks.shape[0], _FULL_BYTES, dtype=torch.uint8, device=blocks.device)
@@ -32,7 +32,7 @@ def encode(blocks: Tensor) -> Tensor:
 
 
 def decode(payload: Tensor, count: int) -> Tensor:
-    """The ``count`` blocks of a payload, int8 (count, 64).
+    """Decode the ``count`` blocks of a payload to int8 (count, 64).
 
     Raises BitstreamError when the chain of blocks does not end, after ``count`` blocks, exactly at the end of the payload.
     No byte outside the payload is ever read.
@@ -42,7 +42,7 @@ def decode(payload: Tensor, count: int) -> Tensor:
 
 
 def decode_at(payload: Tensor, starts: Tensor) -> Tensor:
-    """The blocks, int8 (n, 64), of a payload that is exactly those that begin at ``starts``, int64 (n,)."""
+    """Decode a payload of exactly the blocks that begin at ``starts``, int64 (n,), to int8 (n, 64)."""
     offsets = torch.arange(MASK_BYTES, device=payload.device)
     masks = payload[starts[:, None] + offsets]
     present = torch.ones(len(starts), _FULL_BYTES, dtype=torch.bool, device=payload.device)

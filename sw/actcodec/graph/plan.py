@@ -37,8 +37,8 @@ class TooLittleError(UserError):
     """A budget that no choice keeps."""
 
     def __init__(self, budget: int, least: int) -> None:
-        asked, possible = (f"{nbytes} ({nbytes / 2**20:.1f} MiB)" for nbytes in (budget, least))
-        super().__init__(f"a budget of {asked} bytes cannot be kept: give {possible} or more")
+        asked, possible = (f"{nbytes} bytes ({nbytes / 2**20:.1f} MiB)" for nbytes in (budget, least))
+        super().__init__(f"a budget of {asked} cannot be kept: give {possible} or more")
         self.least = least
 
 

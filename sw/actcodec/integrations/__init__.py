@@ -1,1 +1,1 @@
-"""Callbacks for the frameworks that people train with; each is imported with its own module only."""
+"""Callbacks for training frameworks; each framework is imported by its own module only."""

@@ -27,42 +27,42 @@ except MissingToolError as error:
     raise MissingToolError(f"the cache is one of transformers: {error}") from None
 from transformers.cache_utils import Cache, DynamicLayer
 
-#: What shares a block: tokens of one channel, or channels of one token.
+#: Layout of a block: tokens of one channel, or channels of one token.
 CHANNEL, TOKEN = "channel", "token"
 
 
 @dataclass(frozen=True)
 class _Order:
-    """The order in which a codec gets keys or values, (batch, heads, tokens, channels): blocks are consecutive ones."""
+    """The order in which a codec gets keys or values, (batch, heads, tokens, channels); its blocks are consecutive values."""
 
     by: str
     group: int
 
     def apply(self, states: Tensor) -> Tensor:
-        """Groups of tokens of each channel one after the other, or the states as they are; contiguous."""
+        """Order the tokens of a group by channel, or keep the states as they are; contiguous."""
         if self.by == CHANNEL:
             states = states.reshape(*states.shape[:-2], -1, self.group, states.shape[-1]).transpose(-1, -2)
         return states.contiguous()
 
     def undo(self, ordered: Tensor) -> Tensor:
-        """The inverse."""
+        """Invert :meth:`apply`."""
         return ordered.transpose(-1, -2).flatten(-3, -2) if self.by == CHANNEL else ordered
 
 
 class CompressedLayer(DynamicLayer):
     """Keys and values of one layer, each (batch, heads, tokens, channels).
 
-    Tokens are compressed in whole groups, the oldest first, as soon as so many others are newer; what is compressed stays as it
-    is. A call gets back what was kept before it, and its own tokens exactly.
+    Whole groups of tokens are compressed, the oldest first, once at least ``recent`` tokens are newer; they are not compressed
+    again. A call returns the earlier tokens as kept, and its own tokens exactly.
 
     Parameters
     ----------
     codecs
-        Of keys and of values.
+        Codecs of keys and of values.
     orders
-        Of keys and of values.
+        Orders of keys and of values.
     recent
-        Tokens that are kept as they are, at least.
+        Least number of newest tokens that are kept as they are.
     """
 
     is_croppable = False
@@ -75,7 +75,7 @@ class CompressedLayer(DynamicLayer):
         self._packed_tokens = 0
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Takes the keys and values of new tokens, and gives those of all."""
+        """Add the keys and values of new tokens, and return those of all tokens."""
         before = self._states()
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
@@ -84,13 +84,13 @@ class CompressedLayer(DynamicLayer):
         count = max(0, (keys.shape[-2] - self._recent) // self._group * self._group)
         if count:
             self._pack(keys[..., :count, :], values[..., :count, :])
-        # Copies: a view would keep the memory of what is compressed.
+        # A view would keep the memory of the compressed tokens alive.
         self.keys, self.values = keys[..., count:, :].clone(), values[..., count:, :].clone()
         return _joined(before, (key_states, value_states)) if before else (key_states, value_states)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are kept: compressed tokens with headers, and the newest ones."""
+        """Bytes kept: compressed tokens with headers, and the newest tokens."""
         newest = sum(states.nbytes for states in self._newest) if self.is_initialized else 0
         return newest + self.packed_bytes
 
@@ -100,14 +100,14 @@ class CompressedLayer(DynamicLayer):
         return sum(part.nbytes for pair in self._packed for part in pair)
 
     def whole_bytes(self, *, packed: bool = False) -> int:
-        """Bytes of all tokens, or of those that are ``packed``, were none compressed."""
+        """Return the uncompressed bytes of all tokens, or of the ``packed`` ones."""
         if not self.is_initialized:
             return 0
         token = sum(prod(states.shape[:-2]) * states.shape[-1] * states.element_size() for states in self._newest)
         return token * (self._packed_tokens if packed else self.get_seq_length())
 
     def get_seq_length(self) -> int:
-        """Tokens."""
+        """Return the number of tokens."""
         return self._packed_tokens + super().get_seq_length()
 
     def reset(self) -> None:
@@ -117,19 +117,19 @@ class CompressedLayer(DynamicLayer):
         super().reset()
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Raises UserError."""
+        """Raise UserError: tokens cannot be removed."""
         raise UserError("a compressed cache gives up no tokens: generate without an assistant model")
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
-        """Other sequences of the batch: what was compressed is compressed anew in the new order."""
+        """Reorder the sequences of the batch; compressed tokens are compressed anew in the new order."""
         self._select(lambda states: states.index_select(0, beam_idx.to(states.device)))
 
     def batch_select_indices(self, indices: Tensor) -> None:
-        """Some sequences of the batch."""
+        """Select some sequences of the batch."""
         self._select(lambda states: states[indices])
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        """Every sequence of the batch so many times."""
+        """Repeat every sequence of the batch."""
         self._select(lambda states: states.repeat_interleave(repeats, dim=0))
 
     def _select(self, chosen: Callable[[Tensor], Tensor]) -> None:
@@ -153,26 +153,26 @@ class CompressedLayer(DynamicLayer):
         return key, value
 
     def _states(self) -> tuple[Tensor, Tensor] | None:
-        """All keys and values; None when there are none."""
+        """Return all keys and values; None if there are none."""
         if not self.is_initialized:
             return None
         return _joined(*map(self._unpacked, self._packed), self._newest)
 
     @property
     def _newest(self) -> tuple[Tensor, Tensor]:
-        """What is not compressed."""
+        """Return the tokens that are not compressed."""
         assert self.keys is not None
         assert self.values is not None
         return self.keys, self.values
 
 
 def _joined(*parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Keys and values of tokens one after the other."""
+    """Concatenate keys and values along the tokens."""
     return torch.cat([keys for keys, _ in parts], dim=-2), torch.cat([values for _, values in parts], dim=-2)
 
 
 class CompressedCache(Cache):
-    """A cache whose tokens are compressed, all but the newest, for ``past_key_values`` of transformers' models.
+    """A cache that compresses all but the newest tokens, for ``past_key_values`` of transformers' models.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class CompressedCache(Cache):
     values
         The codec of the values, if it is another one than that of the keys.
     key_blocks, value_blocks
-        What shares a block: ``channel``, so many tokens of one channel, or ``token``, channels of one token.
+        Values of a block: ``channel`` (tokens of one channel) or ``token`` (channels of one token).
     group
         Tokens that are compressed together, at least 1: with ``channel`` a multiple of the values of a block.
     recent
@@ -189,8 +189,8 @@ class CompressedCache(Cache):
     options
         Of codecs that are given by name.
 
-    Raises UserError for what is not allowed. Not for layers with sliding windows and assisted decoding; beams are possible,
-    and compress what is compressed anew.
+    Raises UserError for invalid values. Layers with sliding windows and assisted decoding are not supported; beam search works,
+    and compresses compressed tokens anew.
     """
 
     def __init__(
@@ -223,13 +223,13 @@ class CompressedCache(Cache):
 
     @property
     def ratio(self) -> float:
-        """Bytes of all keys and values in the dtype in use, over the bytes that are kept; 1 of an empty cache."""
+        """Bytes of all keys and values in the dtype in use, over the bytes kept; 1 for an empty cache."""
         whole = sum(layer.whole_bytes() for layer in self._layers)
         return whole / self.nbytes if self.nbytes else 1.0
 
     @property
     def packed_ratio(self) -> float:
-        """The same of tokens that are compressed: what a long cache comes near; 1 when there are none."""
+        """The same ratio for compressed tokens, which a long cache approaches; 1 if there are none."""
         packed = sum(layer.packed_bytes for layer in self._layers)
         return sum(layer.whole_bytes(packed=True) for layer in self._layers) / packed if packed else 1.0
 

@@ -21,7 +21,7 @@ from actcodec.saved.statistics import Statistics
 if TYPE_CHECKING:
     from lightning.pytorch import Callback, LightningModule, Trainer
 else:
-    # Two packages have Lightning in them: the one that the program uses, or else the one that is here.
+    # Two packages contain Lightning: use the one that is imported, or else the one that is installed.
     _MODULES = {"lightning": "lightning.pytorch", "pytorch_lightning": "pytorch_lightning"}
     _NAME, *_ = [
         *(name for name in _MODULES if name in sys.modules),
@@ -33,16 +33,16 @@ else:
 
 
 class CompressionCallback(Callback):
-    """Compresses what the forward pass of each training batch saves; validation is as always.
+    """Compress tensors that the forward pass of each training batch saves; validation is unchanged.
 
-    The backward pass and the optimizer run outside of the context; with manual optimization it is open again after a backward
-    pass. An exception, Ctrl-C included, ends it. Policies hear of epochs. ``activation_ratio`` is logged with every batch. The
-    state of the policy is in Lightning's checkpoints and comes back with ``fit(ckpt_path=...)``.
+    The backward pass and the optimizer run outside the context; with manual optimization it opens again after a backward pass.
+    An exception, Ctrl-C included, ends it. Policies receive the epoch. ``activation_ratio`` is logged with every batch. The
+    state of the policy is saved in Lightning's checkpoints and restored by ``fit(ckpt_path=...)``.
 
     Parameters
     ----------
     codec, options
-        As for :func:`~actcodec.training.compress_activations`.
+        As in :func:`~actcodec.training.compress_activations`.
     """
 
     def __init__(self, codec: str | Policy | Codec = JPEG_GMC, **options: Any) -> None:
@@ -50,34 +50,34 @@ class CompressionCallback(Callback):
 
     @property
     def statistics(self) -> Statistics | None:
-        """Of the last forward pass; None before there was one."""
+        """Statistics of the last forward pass; None before the first."""
         return self._run.statistics
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """See Callback."""
+        """Implement :class:`Callback`."""
         self._run.begin(pl_module)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """See Callback."""
+        """Implement :class:`Callback`."""
         self._run.compression.policy.set_epoch(trainer.current_epoch)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
-        """See Callback."""
+        """Implement :class:`Callback`."""
         self._run.open()
 
     def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Any) -> None:
-        """See Callback."""
+        """Implement :class:`Callback`."""
         self._run.close()
 
     def on_after_backward(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """See Callback: who optimizes by hand may compute another loss."""
+        """Implement :class:`Callback`. With manual optimization another loss may follow."""
         if not pl_module.automatic_optimization:
             self._run.open()
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """See Callback."""
+        """Implement :class:`Callback`."""
         self._run.close()
         self._run.step_ends()
         ratio = self._run.ratio()
@@ -85,17 +85,17 @@ class CompressionCallback(Callback):
             pl_module.log(LOGGED, ratio)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """See Callback: a batch that the module leaves out, and the epoch with it, has no end of its own."""
+        """Implement :class:`Callback`. A batch that the module skips, with the rest of its epoch, has no end of its own."""
         self._run.close()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """See Callback."""
+        """Implement :class:`Callback`."""
         self._run.close()
 
     def state_dict(self) -> dict[str, Any]:
-        """See Callback."""
+        """Implement :class:`Callback`."""
         return self._run.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """See Callback."""
+        """Implement :class:`Callback`."""
         self._run.load_state_dict(state_dict)

@@ -1,4 +1,4 @@
-"""What the callbacks of all frameworks have in common: one compression for all steps of a training, its account, its state."""
+"""Common part of the callbacks for all frameworks: one compression for all steps of a training, its statistics, its state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from actcodec.saved.statistics import Statistics
 from actcodec.study.models.library import version
 from actcodec.training.activation_compression import ActivationCompression, compress_activations
 
-#: Under which name frameworks log the ratio of the steps since the last time.
+#: Name under which frameworks log the ratio of the steps since the last log.
 LOGGED = "activation_ratio"
 _NOTHING_SAVED = (
     "a training step saved nothing within the context, so that nothing is compressed: its forward pass runs on other threads "
@@ -25,7 +25,7 @@ _NOTHING_SAVED = (
 
 
 def check_framework(name: str) -> None:
-    """MissingToolError, with what to do, where a framework is not installed or does not import."""
+    """Raise MissingToolError, with a remedy, if a framework is not installed or does not import."""
     try:
         version(name)
     except MissingToolError as error:
@@ -33,12 +33,12 @@ def check_framework(name: str) -> None:
 
 
 class CompressedRun:
-    """The compression of one model, begun anew for each training; a policy object that is given goes on.
+    """The compression of one model, made anew for each training; a policy object that is given continues.
 
     Parameters
     ----------
     codec, options
-        As for :func:`~actcodec.training.compress_activations`.
+        As in :func:`~actcodec.training.compress_activations`.
     """
 
     def __init__(self, codec: str | Policy | Codec = JPEG_GMC, **options: Any) -> None:
@@ -52,7 +52,7 @@ class CompressedRun:
         self._original = self._kept = 0
 
     def begin(self, model: nn.Module) -> None:
-        """A training begins, or goes on from a state that was loaded before. UserError for what the options do not allow."""
+        """Begin a training, or continue from a loaded state. UserError for invalid options."""
         self._compression = compress_activations(model, self.codec, **self.options)
         saved, self._saved = self._saved, None
         if saved is not None:
@@ -61,22 +61,22 @@ class CompressedRun:
 
     @property
     def compression(self) -> ActivationCompression:
-        """Of this training; UserError before there was one."""
+        """The compression of this training; UserError before the first."""
         if self._compression is None:
             raise UserError("no training has begun: the callback compresses from the first step on")
         return self._compression
 
     @property
     def statistics(self) -> Statistics | None:
-        """Of the last forward pass; None before there was one."""
+        """Statistics of the last forward pass; None before the first."""
         return None if self._compression is None else self._compression.statistics
 
     def open(self) -> None:
-        """A forward pass begins."""
+        """Begin a forward pass."""
         self.compression.enable()
 
     def close(self) -> None:
-        """It ends, in whatever way; nothing happens where none has begun on this thread."""
+        """End a forward pass; without effect if none has begun on this thread."""
         if self._compression is None or not self._compression.enabled:
             return
         self._compression.disable()
@@ -86,23 +86,23 @@ class CompressedRun:
         self._kept += kept.bytes_compressed
 
     def step_ends(self) -> None:
-        """Warn, once, when it saved nothing that could have been compressed."""
+        """Warn, once, if the step saved nothing that could have been compressed."""
         if not self._original and not self._warned:
             self._warned = True
             warnings.warn(_NOTHING_SAVED, stacklevel=2)
 
     def ratio(self) -> float | None:
-        """Of the steps since it was asked for last; None where nothing was saved."""
+        """Return the ratio of the steps since the last call; None if nothing was saved."""
         ratio = self._original / self._kept if self._kept else None
         self._forget()
         return ratio
 
     def state_dict(self) -> dict[str, Any]:
-        """Of the policy; empty before a training."""
+        """Return the state of the policy; empty before a training."""
         return {} if self._compression is None else self._compression.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Of the policy: now, or as soon as the training begins."""
+        """Load the state of the policy, now or when the training begins."""
         if self._compression is None:
             self._saved = state
         else:

@@ -1,4 +1,4 @@
-"""A callback of transformers' ``Trainer``: activations are compressed where it computes a loss to train with.
+"""A callback of transformers' ``Trainer`` that compresses activations while a training loss is computed.
 
 >>> trainer = Trainer(..., callbacks=[CompressionCallback("sfpr")])  # doctest: +SKIP
 """
@@ -28,17 +28,17 @@ from transformers.trainer_callback import ExportableState  # noqa: E402
 
 
 class CompressionCallback(TrainerCallback, ExportableState):
-    """Compresses what ``compute_loss`` saves in training steps, each by itself; evaluation is as always.
+    """Compress tensors that ``compute_loss`` saves in training steps; evaluation is unchanged.
 
-    The backward pass, and the optimizer, run outside of the context. An exception, Ctrl-C included, ends it. Policies hear of
-    epochs. With every loss the ``Trainer`` logs ``activation_ratio``. The state of the policy is in ``trainer_state.json`` of
-    each checkpoint (of the first process, where there are several) and comes back with ``resume_from_checkpoint``.
+    The backward pass and the optimizer run outside the context. An exception, Ctrl-C included, ends it. Policies receive the
+    epoch. With every loss the ``Trainer`` logs ``activation_ratio``. The state of the policy is saved in ``trainer_state.json``
+    of each checkpoint (that of the first process, if there are several) and restored by ``resume_from_checkpoint``.
 
     Parameters
     ----------
     codec, options
-        As for :func:`~actcodec.training.compress_activations`. ``restore_callback_states_from_checkpoint=True`` of the
-        ``Trainer``, which makes callbacks anew, needs names and plain values.
+        As in :func:`~actcodec.training.compress_activations`. With ``restore_callback_states_from_checkpoint=True`` the
+        ``Trainer`` makes callbacks anew, which requires names and plain values here.
     """
 
     def __init__(self, codec: str | Policy | Codec = JPEG_GMC, **options: Any) -> None:
@@ -47,27 +47,27 @@ class CompressionCallback(TrainerCallback, ExportableState):
 
     @property
     def statistics(self) -> Statistics | None:
-        """Of the last forward pass; None before there was one."""
+        """Statistics of the last forward pass; None before the first."""
         return self._run.statistics
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """See TrainerCallback."""
+        """Implement :class:`TrainerCallback`."""
         self._end.close()  # a training that an exception has ended
         self._run.begin(kwargs["model"])
         name, entries = type(self).__name__, cast(dict[str, Any], state.stateful_callbacks)
         saved = entries.get(name) if state.global_step else None
-        # The Trainer wants an entry, which a checkpoint without this callback has not got.
+        # The Trainer needs an entry, which a checkpoint of a run without this callback lacks.
         entries[name] = self.state()
         if saved is not None:
             self._run.load_state_dict(_decoded(saved["attributes"]["policy"]))
         self._compress(calling(Trainer))
 
     def _compress(self, trainer: Any) -> None:
-        """Put the context around the method ``compute_loss`` of one Trainer, as long as it trains."""
+        """Wrap the method ``compute_loss`` of one Trainer in the context while it trains."""
         if trainer is None:
             raise UserError("no Trainer of transformers calls this callback: give it to one as callbacks=[...]")
         mine, compute_loss = vars(trainer), trainer.compute_loss
-        # A function that the user has put in its place is there again afterwards.
+        # A function that the user has put in its place is restored afterwards.
         self._end.callback(partial(mine.__setitem__ if "compute_loss" in mine else mine.pop, "compute_loss", compute_loss))
 
         @wraps(compute_loss)
@@ -83,26 +83,26 @@ class CompressionCallback(TrainerCallback, ExportableState):
         mine["compute_loss"] = compressed
 
     def on_epoch_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """See TrainerCallback."""
+        """Implement :class:`TrainerCallback`."""
         self._run.compression.policy.set_epoch(int(state.epoch))
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """See TrainerCallback."""
+        """Implement :class:`TrainerCallback`."""
         self._run.step_ends()
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """See TrainerCallback: into the history, and to the callbacks that come after this one."""
+        """Implement :class:`TrainerCallback`. Adds the ratio to the history, and to the logs that later callbacks get."""
         logs = kwargs.get("logs", {})
         ratio = self._run.ratio() if "loss" in logs else None
         if ratio is not None:
             logs[LOGGED] = state.log_history[-1][LOGGED] = ratio
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """See TrainerCallback."""
+        """Implement :class:`TrainerCallback`."""
         self._end.close()
 
     def state(self) -> dict[str, Any]:
-        """See ExportableState."""
+        """Implement :class:`ExportableState`."""
         arguments = {"codec": self._run.codec, **self._run.options}
         try:
             json.dumps(arguments)
@@ -112,13 +112,13 @@ class CompressionCallback(TrainerCallback, ExportableState):
 
 
 def _encoded(state: dict[str, Any]) -> str:
-    """A state as text, for JSON."""
+    """Encode a state as text, for JSON."""
     memory = io.BytesIO()
     torch.save(state, memory)
     return base64.b64encode(memory.getvalue()).decode()
 
 
 def _decoded(text: str) -> dict[str, Any]:
-    """The state again, on the CPU."""
+    """Decode a state, on the CPU."""
     found: dict[str, Any] = torch.load(io.BytesIO(base64.b64decode(text)), map_location="cpu", weights_only=True)
     return found

@@ -1,1 +1,1 @@
-"""Saved tensors in host memory: copies on a stream of their own, pinned memory that is used again, prefetch in reverse."""
+"""Saved tensors in host memory: copies on a separate stream, reused pinned memory, prefetch in reverse order."""

@@ -6,10 +6,10 @@ import torch
 
 
 def release_fragmented_cache(least_used: float) -> bool:
-    """Give the allocator's free memory back to CUDA when less than a part of what it holds is in use.
+    """Give the allocator's free memory back to CUDA if less than a part of its memory is in use.
 
-    Tensors of ever other sizes, as compression makes them, leave holes that fit none of the next. Returns whether it was done;
-    without a CUDA device never.
+    Tensors of varying sizes, as compression makes them, leave gaps that fit none of the later ones. Returns whether memory was
+    released; False without a CUDA device.
 
     Parameters
     ----------

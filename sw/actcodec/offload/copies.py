@@ -13,20 +13,20 @@ class Mark(Protocol):
     """A point in the order of a stream's work (a CUDA event)."""
 
     def query(self) -> bool:
-        """Whether everything before it is done."""
+        """Return whether all work before the mark is done."""
 
 
 class CopyStream(Protocol):
-    """What starts copies and goes on."""
+    """A stream that starts copies without waiting for their end."""
 
     def pinned(self, nbytes: int) -> Tensor:
-        """Host memory that copies can use without waiting, uint8 (nbytes,)."""
+        """Allocate host memory that asynchronous copies can use, uint8 (nbytes,)."""
 
     def out(self, parts: Sequence[Tensor], host: Sequence[Tensor]) -> Mark:
-        """Copy parts to the host once the current stream has computed them; the parts may be forgotten at once."""
+        """Copy parts to the host once the current stream has computed them; the caller may release the parts at once."""
 
     def back(self, host: Sequence[Tensor], after: Mark) -> tuple[list[Tensor], Mark]:
-        """New tensors on the device with what stands on the host behind ``after``; to be used after :meth:`wait`."""
+        """Return new tensors on the device with the host's values behind ``after``; call :meth:`wait` before using them."""
 
     def wait(self, parts: Sequence[Tensor], mark: Mark) -> None:
         """Make the current stream wait for a mark before it uses the parts."""
@@ -40,11 +40,11 @@ class CudaCopies:
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def pinned(self, nbytes: int) -> Tensor:
-        """See :class:`CopyStream`."""
+        """Implement :class:`CopyStream`."""
         return torch.empty(nbytes, dtype=torch.uint8, pin_memory=True)
 
     def out(self, parts: Sequence[Tensor], host: Sequence[Tensor]) -> Mark:
-        """See :class:`CopyStream`."""
+        """Implement :class:`CopyStream`."""
         self._stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._stream):
             for part, place in zip(parts, host, strict=True):
@@ -54,7 +54,7 @@ class CudaCopies:
             return self._marked()
 
     def back(self, host: Sequence[Tensor], after: Mark) -> tuple[list[Tensor], Mark]:
-        """See :class:`CopyStream`."""
+        """Implement :class:`CopyStream`."""
         assert isinstance(after, torch.cuda.Event), "it is one of this class's"
         with torch.cuda.stream(self._stream):
             self._stream.wait_event(after)
@@ -62,12 +62,12 @@ class CudaCopies:
             return parts, self._marked()
 
     def wait(self, parts: Sequence[Tensor], mark: Mark) -> None:
-        """See :class:`CopyStream`."""
+        """Implement :class:`CopyStream`."""
         assert isinstance(mark, torch.cuda.Event), "it is one of this class's"
         current = torch.cuda.current_stream(self._device)
         current.wait_event(mark)
         for part in parts:
-            # They were allocated on the copies' stream, which must not use them again while they are read on this one.
+            # They were allocated on the copies' stream, which must not reuse their memory while the current stream reads it.
             part.record_stream(current)
 
     def _marked(self) -> torch.cuda.Event:

@@ -1,8 +1,8 @@
-"""Saved tensors on the host between forward and backward (vDNN; ActNN, level L4).
+"""Keep saved tensors on the host between forward and backward (vDNN; ActNN, level L4).
 
-Forward copies a form out as soon as it is there and goes on. Backward needs forms in reverse order: when it asks for one, the
-copies of those saved just before it are begun, so that they arrive while it computes. The host memory of a form is used
-again when the graph has forgotten it. On the CPU tensors are in host memory already: nothing is moved.
+Forward starts to copy a form to the host as soon as it is made, and goes on. Backward needs forms in reverse order: when it
+asks for one, the copies of those saved just before it start, so that they arrive while it computes. The host memory of a form
+is reused once the graph has released the form. On the CPU tensors are in host memory already, and nothing is moved.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from actcodec.backends.backend import Backend
 from actcodec.offload.copies import CopyStream, CudaCopies, Mark
 from actcodec.offload.pinned_pool import PinnedPool
 
-#: A copy of fewer bytes takes longer to begin than to do.
+#: Least size in bytes of a moved form; smaller copies take longer to start than to run.
 LEAST_BYTES = 1 << 12
-#: Forms that are on their way back while one is used.
+#: Number of forms that are fetched ahead while one is used.
 AHEAD = 2
-#: Parts of a form begin at multiples of so many bytes of its buffer, as tensors of any dtype must.
+#: Alignment in bytes of the parts of a form within its buffer, enough for any dtype.
 _ALIGNMENT = 64
 
 
 class Movable(Protocol):
-    """What a codec returns, a dataclass whose tensors are fields of its own."""
+    """A codec's form: a dataclass whose tensors are fields of its own."""
 
     @property
     def nbytes(self) -> int:
@@ -45,25 +45,25 @@ class Movable(Protocol):
 
 @dataclass
 class _Lane:
-    """What one device has."""
+    """The stream, the pool and the order of forms of one device."""
 
     copies: CopyStream
     pool: PinnedPool
-    #: In the order in which they were copied out; those that the graph has forgotten are dropped by and by.
+    #: Forms in the order in which they were copied out; forms that the graph has released are dropped later.
     order: list[weakref.ref[SwappedForm]]
 
 
 class HostSwap:
-    """Copies saved tensors to pinned host memory and back.
+    """Copy saved tensors to pinned host memory and back.
 
     Parameters
     ----------
     min_bytes
         Forms of fewer bytes stay on the device.
     ahead
-        How many forms are fetched before backward asks for them, 0 or more; as many are on the device besides.
+        Number of forms that are fetched before backward asks for them, 0 or more; they take memory on the device.
     copies_for
-        Makes what copies for a device; by default a stream of a CUDA device, and nothing for any other.
+        Makes the copy stream of a device; the default is a stream for a CUDA device, and None for any other.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class HostSwap:
         return sum(lane.pool.nbytes for lane in self._lanes.values() if lane is not None)
 
     def out(self, form: Movable) -> Movable | SwappedForm:
-        """The swapped form; ``form`` itself where nothing is to be moved."""
+        """Return the swapped form; ``form`` itself if it is not moved."""
         tensors = _tensors(form)
         lane = self._lane(next(iter(tensors.values())).device)
         if lane is None or form.nbytes < self._min_bytes:
@@ -112,7 +112,7 @@ class HostSwap:
 
 
 class _Buffer:
-    """Pinned memory of one form; whoever has it may read it once ``last``, the copies so far, is reached."""
+    """Pinned memory of one form; it may be reused once ``last``, the last copy so far, is done."""
 
     def __init__(self, memory: Tensor, last: Mark) -> None:
         self.memory, self.last = memory, last
@@ -135,17 +135,17 @@ class SwappedForm:
         return int(self.host.nbytes)
 
     def to_bytes(self) -> bytes:
-        """As the form on the host has it."""
+        """Return the stream of the form on the host."""
         return cast(bytes, self.host.to_bytes())
 
     def begin(self) -> None:
-        """Begin to copy back, unless that is under way."""
+        """Start to copy back, unless that is under way."""
         if self._coming is None:
             self._coming = self._lane.copies.back(list(_tensors(self.host).values()), self._buffer.last)
             self._buffer.last = self._coming[1]
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor on its device; what was saved just before begins to come back as well."""
+        """Return the reconstructed tensor on its device, and start to fetch the forms that were saved just before."""
         self.begin()
         assert self._coming is not None, "it has begun"
         (parts, mark), self._coming = self._coming, None
@@ -156,7 +156,7 @@ class SwappedForm:
 
 
 def _forget(lane: _Lane, buffer: _Buffer) -> None:
-    """The graph has forgotten a form: its memory is free, and so are the places of the last ones that are gone."""
+    """Release the memory of a form that the graph has released, and drop dead forms at the end of the order."""
     lane.pool.give_back(buffer.memory, buffer.last)
     while lane.order and lane.order[-1]() is None:
         lane.order.pop()
@@ -167,12 +167,12 @@ def _cuda_copies(device: torch.device) -> CopyStream | None:
 
 
 def _tensors(form: Any) -> dict[str, Tensor]:
-    """The fields that are tensors, by name."""
+    """Return the fields that are tensors, by name."""
     assert is_dataclass(form), "forms that move are dataclasses"
     values = {field.name: getattr(form, field.name) for field in fields(form)}
     return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
 
 def _seen_as(memory: Tensor, part: Tensor) -> Tensor:
-    """Bytes as a tensor of the dtype and shape of another."""
+    """View bytes as a tensor of the dtype and shape of another."""
     return memory.view(part.dtype).view(part.shape) if prod(part.shape) else torch.empty_like(part, device="cpu")

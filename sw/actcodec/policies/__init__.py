@@ -1,1 +1,1 @@
-"""Which saved tensor gets which codec: the papers' policies, bounds and budgets."""
+"""Policies, which choose the codec of each saved tensor: the papers' policies, bounds and budgets."""

@@ -34,7 +34,7 @@ from actcodec.policies.error_bounds import ErrorBoundPolicy
 from actcodec.policies.policy import CODED_DTYPES, EXACT, SPARSE, CodecFactory, CodecSpec, Policy, Rule, first_rules
 from actcodec.policies.steered import SteeredPolicy
 
-#: What the listening policies have in common.
+#: Options common to the policies that listen to gradients.
 BOUND_OPTIONS = (*(option.name for option in fields(BoundOptions)), "interval", "window")
 _WIDTHS = {"autoquant": ("autoquant", "acgc-quant"), "autoquantz": ("autoquantz", "acgc-quantz")}
 _HARDWARE, _ANY = "hardware", "any"
@@ -42,7 +42,7 @@ _HARDWARE_OPTIONS = ("seed", "scale_bits", "nonfinite", "backend")
 _GRID = "acgc-quantz"
 _STEERED = "autoshift"
 _STEERING = ("settling",)
-#: Codecs for dense tensors, for sparse ones and for shapes that do not fit.
+#: Codecs for dense tensors, for sparse ones, and for shapes that neither fits.
 _SOFTWARE: dict[str, tuple[str, str | None, str | None]] = {
     "autocusz": ("cusz", None, None),
     "autojpeg": ("acgc-jpeg", None, "acgc-sfpr+zvc"),
@@ -58,18 +58,18 @@ def error_bound_policy(
     unfit: str | None = None,
     **options: Any,
 ) -> ErrorBoundPolicy:
-    """The policy of any codec that keeps to an error, for all activations.
+    """Return the policy of a codec with an error bound, for all activations.
 
     Parameters
     ----------
     codec, sparse, unfit
-        Names of codecs: for every shape that it fits, for what ReLU, pools and dropout make (None: ``codec`` too), and for
-        what fits neither (None: it stays exact).
+        Names of codecs: for every shape that ``codec`` fits; for results of ReLU, pools and dropout (None: ``codec``); for
+        shapes that neither fits (None: they stay exact).
     codec_factory
-        As for :class:`Policy`.
+        As in :class:`Policy`.
     options
-        Those of :class:`BoundOptions`; interval (100) and window (10) as for :class:`ErrorBoundPolicy`; and those of the
-        codecs, each of which gets what it knows. UserError for others.
+        Options of :class:`BoundOptions`; interval (100) and window (10) as in :class:`ErrorBoundPolicy`; and options of the
+        codecs, each of which gets those it knows. UserError for others.
     """
     allowed = error_bound_options(codec, sparse, unfit)
     for option in options:
@@ -87,25 +87,25 @@ def error_bound_policy(
 
 
 def autoshift_policy(codec_factory: CodecFactory | None = None, **options: Any) -> SteeredPolicy:
-    """Registers of a unit that follow the bounds, for all activations. Options as for :func:`acgc_policy`."""
+    """Return the policy whose unit registers follow the bounds, for all activations. Options as for :func:`acgc_policy`."""
     strictness, mine = _taken(options, *_STEERING)
     rules = (*first_rules(options), Rule(SteeredCodec(**options), dtypes=CODED_DTYPES))
     return SteeredPolicy(rules, strictness, codec_factory=codec_factory, **mine)
 
 
 def _taken(options: dict[str, Any], *others: str) -> tuple[BoundOptions, dict[str, Any]]:
-    """How strict bounds are, and the other arguments of a policy that listens; all are taken out of ``options``."""
+    """Return the strictness of bounds and the other arguments of a policy that listens, all removed from ``options``."""
     mine = {name: options.pop(name) for name in (*BOUND_OPTIONS, *others) if name in options}
     strictness = BoundOptions(**{key: mine.pop(key) for key in (field.name for field in fields(BoundOptions)) if key in mine})
     return strictness, mine
 
 
 def error_bound_options(*codecs: str | None) -> tuple[str, ...]:
-    """Names of the options of :func:`error_bound_policy` for some codecs."""
+    """Return the names of the options of :func:`error_bound_policy` for some codecs."""
     return tuple(dict.fromkeys((*BOUND_OPTIONS, *(option for codec in codecs if codec for option in codec_options(codec)))))
 
 
-#: Names of the policies, and the options that they take.
+#: Names of the policies, with the options that they take.
 ACGC: dict[str, tuple[str, ...]] = {
     "autoquant": (*BOUND_OPTIONS, "widths", *_HARDWARE_OPTIONS),
     "autoquantz": (*BOUND_OPTIONS, "widths", *_HARDWARE_OPTIONS),
@@ -116,13 +116,13 @@ ACGC: dict[str, tuple[str, ...]] = {
 
 
 def acgc_policy(name: str, codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """A policy of the module's table.
+    """Return a policy of the module's table.
 
     Options of autoquant and autoquantz: those of :class:`BoundOptions`, interval (100) and window (10), widths (``hardware``
-    or ``any``), seed, backend, and with the hardware's widths scale_bits and nonfinite. Of gridquantz: bits, seed and backend
-    as for codec ``acgc-quantz``. Of autoshift: those of :class:`BoundOptions`, interval, window, settling (3), and those of
-    :class:`~actcodec.codecs.acgc.steered_codec.SteeredCodec`. Of the others: those of :class:`BoundOptions`, interval, window,
-    and those of their codecs. UserError for others.
+    or ``any``), seed, backend, and with the hardware's widths scale_bits and nonfinite. Options of gridquantz: bits, seed and
+    backend as for codec ``acgc-quantz``. Options of autoshift: those of :class:`BoundOptions`, interval, window, settling
+    (3), and those of :class:`~actcodec.codecs.acgc.steered_codec.SteeredCodec`. Options of the others: those of
+    :class:`BoundOptions`, interval, window, and those of their codecs. UserError for others.
     """
     for option in options:
         if option not in ACGC[name]:

@@ -1,4 +1,4 @@
-"""Policy ``auto``: measures what candidates do to each tensor, and picks a codec for each under a budget or an error bound.
+"""Policy ``auto``: measure candidates on each tensor, and pick a codec for each under a budget or an error bound.
 
 Every ``interval`` steps each tensor is compressed with every candidate, which gives bytes and the squared error
 ``||e_n||**2`` of each sample n. The backward pass of that step gives the gradients g at the results of the operations that
@@ -43,41 +43,42 @@ from actcodec.saved.statistics import Statistics
 
 #: Names of the options.
 AUTO_OPTIONS = ("ratio", "error", "activation_error", "candidates", "interval", "backend")
-#: What a tensor gets before anything is known of it.
+#: Codec of a tensor that has not been measured.
 START = CodecSpec("sfpr")
 _RATIO, _INTERVAL = 16.0, 20
 #: Attributes that count steps and bytes of a run.
 _COUNTS = ("_measured_at", "_steps", "_original", "_kept", "_warned", "_held")
-#: Ratio, or error, beyond what any codec can do.
+#: Upper limit of the options ``ratio`` and ``error``, beyond the reach of any codec.
 _GREATEST = 1e6
-#: (module, producer, consumer, format): what a rule can tell apart.
+#: (module, producer, consumer, dtype): the properties that a rule can distinguish.
 ItemKey = tuple[str, str, str, torch.dtype]
 
 
 def item_key(tensor: SavedTensor) -> ItemKey:
-    """The key of a tensor."""
+    """Return the key of a tensor."""
     return (tensor.module, tensor.producer, tensor.consumer, tensor.dtype)
 
 
 class AutoPolicy(Policy):
-    """Picks a codec for every tensor by what it measures; see the module. One object serves one model.
+    """Measure candidates and pick a codec for every tensor; see the module. One object serves one model.
 
     Parameters
     ----------
     ratio
-        Bytes without and with compression, above 1. 16 when none of the three goals is given.
+        Compression ratio to reach, bytes before over bytes after, above 1. The default is 16 when none of the three goals is
+        given.
     error
         Bound on the estimated relative gradient error of all tensors together, above 0.
     activation_error
         Bound on the relative error of each tensor, above 0.
     candidates
-        Codecs to choose from, :data:`~actcodec.policies.candidates.CANDIDATES` unless given.
+        Codecs to choose from, by default :data:`~actcodec.policies.candidates.CANDIDATES`.
     interval
         Steps from one measurement to the next, 1 or more.
     backend
-        What computes the candidates that have such an option: ``torch``, or ``native``, which has the same bytes.
+        Backend of the candidates that have this option: ``torch`` or ``native``, which produce the same bytes.
     codec_factory
-        As for :class:`Policy`.
+        As in :class:`Policy`.
 
     Raises UserError for options that are not allowed. A goal that no choice reaches is met as nearly as possible, with one
     warning.
@@ -112,7 +113,7 @@ class AutoPolicy(Policy):
         self._specs, self._interval = candidate_specs(candidates), interval
         self._used = [self._made(spec, factory) for spec in self._specs]
         self._start = self._made(START, factory)
-        # Measuring has codecs of its own and so leaves the random numbers of the others alone.
+        # Measuring uses codecs of its own and so leaves the random numbers of the others alone.
         self._measuring = [factory(spec.name, **spec.options) for spec in self._specs]
         self._begin()
 
@@ -131,20 +132,20 @@ class AutoPolicy(Policy):
         self._held: int | None = None
 
     def restart(self, seed: int) -> None:
-        """See :class:`Policy`; everything learnt is forgotten."""
+        """Implement :class:`Policy`. Everything learnt is forgotten."""
         super().restart(seed)
         for codec in self._measuring:
             codec.restart(seed)
         self._begin()
 
     def set_epoch(self, epoch: int) -> None:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         super().set_epoch(epoch)
         for codec in self._measuring:
             codec.set_epoch(epoch)
 
     def observer(self) -> Step:
-        """See :class:`Policy`; decides first when a step was measured."""
+        """Implement :class:`Policy`. Decides first if the last step was measured."""
         self._conclude()
         due = self._measured_at is None or self._steps - self._measured_at >= self._interval
         self._step = Step(self._undecided, self._measured_codec if due else self._codec, due)
@@ -152,13 +153,13 @@ class AutoPolicy(Policy):
         return self._step
 
     def _conclude(self) -> None:
-        """Decide by what the last step measured; nothing is left to be decided a second time."""
+        """Decide from the measurements of the last step; a second call changes nothing."""
         if self._step is not None and self._step.measures:
             self._step.end()
             self._decide(self._step)
 
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`Policy`; decides first when a step was measured."""
+        """Implement :class:`Policy`. Decides first if the last step was measured."""
         self._conclude()
         return super().state_dict() | {
             "measuring": [codec.state_dict() for codec in self._measuring],
@@ -168,7 +169,7 @@ class AutoPolicy(Policy):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         super().load_state_dict(state)
         for codec, one in zip(self._measuring, state["measuring"], strict=True):
             codec.load_state_dict(one)
@@ -179,7 +180,7 @@ class AutoPolicy(Policy):
             setattr(self, name, state["counts"][name])
 
     def context_closed(self, statistics: Statistics) -> None:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         assert self._step is not None, "a context opens before it closes"
         self._original += statistics.bytes_original
         self._kept += statistics.bytes_compressed
@@ -187,18 +188,18 @@ class AutoPolicy(Policy):
 
     @property
     def estimates(self) -> dict[ItemKey, list[CandidateEstimate]]:
-        """What the last measurement said of the candidates, by (module, producer, consumer, format)."""
+        """Return the last measurement's estimates for the candidates, by (module, producer, consumer, dtype)."""
         return {key: [one for one in item.estimates if one is not None] for key, item in self._items.items()}
 
     @property
     def choices(self) -> dict[ItemKey, CandidateEstimate]:
-        """What is in use, by (module, producer, consumer, format)."""
+        """Return the estimates of the candidates in use, by (module, producer, consumer, dtype)."""
         places = ((key, item, self._place(item)) for key, item in self._items.items())
         chosen = ((key, item.estimates[place]) for key, item, place in places if place is not None)
         return {key: estimate for key, estimate in chosen if estimate is not None}
 
     def correct(self, factors: Mapping[ItemKey, float]) -> None:
-        """Multiply the estimated gradient errors of tensors by factors from now on; measures in the next step.
+        """Multiply the estimated gradient errors of tensors by factors from now on, and measure again in the next step.
 
         See :func:`~actcodec.study.calibration.calibrate`.
         """
@@ -207,33 +208,33 @@ class AutoPolicy(Policy):
 
     @property
     def candidates(self) -> tuple[CodecSpec, ...]:
-        """What the policy chooses from."""
+        """Return the codecs that the policy chooses from."""
         return self._specs
 
     @property
     def wanted_ratio(self) -> float:
-        """Bytes without and with compression that are allowed; infinite where the goal is another one."""
+        """Return the wanted ratio of bytes before to bytes after compression; infinite when the goal is an error."""
         return self._goal if self._goal_name == "ratio" else math.inf
 
     def hold(self, candidate: CodecSpec | None) -> None:
-        """Give every tensor that it fits this candidate, now and after each measurement; None: what is estimated best again.
+        """Use this candidate for every tensor it fits, now and after each measurement; None ends this.
 
         See :func:`~actcodec.study.calibration.settle`.
         """
         self._held = None if candidate is None else self._specs.index(candidate)
 
     def _place(self, item: Item) -> int | None:
-        """Of the candidate that an item gets; None while nothing is chosen."""
+        """Return the index of the candidate that an item uses; None while nothing is chosen."""
         held = self._held is not None and bool(item.estimates) and item.estimates[self._held] is not None
         return self._held if held else item.chosen
 
     def everywhere(self, candidate: CodecSpec) -> Policy:
-        """One candidate for everything that the policy decides, ``sfpr`` where it does not fit, as plain rules."""
+        """Return a policy of plain rules with one candidate for all tensors decided here, or ``sfpr`` if it does not fit."""
         rules = (*first_rules({}), Rule(candidate, dtypes=CODED_DTYPES), Rule(START, dtypes=CODED_DTYPES))
         return Policy(rules, keep_signs=True)
 
     def decided(self) -> Policy:
-        """What is in use as a policy of plain rules, which measures nothing; what never occurred gets ``sfpr``."""
+        """Return a policy of plain rules with the current choices, without measurements; unseen tensors get ``sfpr``."""
         rules = [
             Rule(choice.codec, (producer,), (consumer,), escape(module), (dtype,))
             for (module, producer, consumer, dtype), choice in self.choices.items()
@@ -241,7 +242,7 @@ class AutoPolicy(Policy):
         return Policy((*first_rules({}), *rules, Rule(START, dtypes=CODED_DTYPES)), keep_signs=True)
 
     def _codec(self, tensor: SavedTensor, candidates: Sequence[Codec] = ()) -> ItemCodec:
-        """The codec of one more tensor."""
+        """Return the codec of the next tensor."""
         item = self._items.setdefault(item_key(tensor), Item())
         spec, codec = START, self._start
         place = self._place(item)
@@ -253,7 +254,7 @@ class AutoPolicy(Policy):
         return self._codec(tensor, self._measuring)
 
     def _decide(self, step: Step) -> None:
-        """Choose for what a step measured, unless its backward pass gave no finite gradient."""
+        """Choose candidates for the items that a step measured, unless its backward pass gave no finite gradient."""
         items = [item for item in self._items.values() if item.measured]
         if items and 0 < step.squared_gradient < math.inf:
             self._measured_at = self._steps - 1
@@ -266,10 +267,10 @@ class AutoPolicy(Policy):
             item.measured = []
 
     def _choice(self, items: Sequence[Item], step: Step) -> list[int]:
-        """The place of each item's candidate."""
+        """Return the index of the chosen candidate of each item."""
         fitting = [[(place, one) for place, one in enumerate(item.estimates) if one is not None] for item in items]
         if self._goal_name == "activation_error":
-            # Of those that keep the bound the smallest, else the one with the smallest error.
+            # The smallest candidate within the bound; if there is none, the one with the smallest error.
             return [min(one, key=lambda pair: (max(pair[1].relative_error, self._goal), pair[1].nbytes))[0] for one in fitting]
         if self._goal_name == "error":
             limit = budget = self._goal**2
@@ -288,9 +289,9 @@ class AutoPolicy(Policy):
     def _picked(
         self, options: Sequence[Sequence[Option]], limit: float, budget: float, alike: Sequence[Sequence[int]]
     ) -> tuple[int, ...]:
-        """The knapsack's choice, or one candidate for all (``alike``) where that is estimated to be better.
+        """Return the knapsack's choice, or one candidate for all items (``alike``) where its estimate is better.
 
-        The lightest choice where the budget holds none; warns when not even the limit does.
+        Returns the lightest choice if none is within the budget, and warns if even that exceeds the limit.
         """
         lightest = lightest_choice(options)
         if lightest.weight > limit and not self._warned:
@@ -301,13 +302,13 @@ class AutoPolicy(Policy):
 
 
 def _index(candidates: Sequence[tuple[int, CandidateEstimate]], wanted: int, options: Sequence[Option]) -> int:
-    """Where a candidate is among those that fit an item; the lightest one where it does not fit."""
+    """Return the position of ``wanted`` among the candidates that fit an item; that of the lightest one if it does not fit."""
     places = [place for place, _ in candidates]
     return places.index(wanted) if wanted in places else options.index(min(options))
 
 
 def _on(backend: str, factory: CodecFactory) -> CodecFactory:
-    """A factory whose codecs compute on a backend, where they have the option."""
+    """Return a factory whose codecs compute on a backend if they have this option."""
 
     def make(name: str, **options: Any) -> Codec:
         chosen = {"backend": backend} if backend != TORCH and "backend" in codecs.codec_options(name) else {}
@@ -317,7 +318,7 @@ def _on(backend: str, factory: CodecFactory) -> CodecFactory:
 
 
 def auto_policy(codec_factory: CodecFactory | None = None, **options: Any) -> AutoPolicy:
-    """Policy ``auto`` with options of :class:`AutoPolicy`; UserError for others."""
+    """Return policy ``auto`` with the options of :class:`AutoPolicy`; UserError for other options."""
     for option in options:
         if option not in AUTO_OPTIONS:
             raise UserError(f"codec 'auto' has no option {option!r}: use {', '.join(AUTO_OPTIONS)}")

@@ -20,24 +20,24 @@ from actcodec.saved.statistics import Statistics
 
 @dataclass(frozen=True)
 class CandidateEstimate:
-    """What one candidate would do to the tensors of one rule, in the last step that was measured."""
+    """The estimated effect of one candidate on the tensors of one rule, from the last step that was measured."""
 
     codec: CodecSpec
-    nbytes: float  #: with the signs that stay beside
+    nbytes: float  #: bytes, including signs kept beside the values
     relative_error: float  #: ||x - x'|| / ||x||
     gradient_error: float  #: estimated ||g - g'|| / ||g||
 
 
 @dataclass
 class Item:
-    """Tensors that get one codec."""
+    """Tensors that share one codec."""
 
-    chosen: int | None = None  #: place among the candidates
+    chosen: int | None = None  #: index of the chosen candidate
     measured: list[Measurement] = field(default_factory=list)
     estimates: list[CandidateEstimate | None] = field(default_factory=list)  #: by candidate; None where one does not fit
 
     def estimate(self, candidates: Sequence[tuple[CodecSpec, Codec]], squared_gradient: float, factor: float) -> None:
-        """Turn what was measured into estimates, ``squared_gradient`` being ``||g||**2``; ``factor`` corrects errors."""
+        """Turn measurements into estimates. ``squared_gradient`` is ``||g||**2``; ``factor`` multiplies gradient errors."""
         norm = math.fsum(one.squared_norm for one in self.measured)
         self.estimates = []
         for place, (spec, codec) in enumerate(candidates):
@@ -50,28 +50,28 @@ class Item:
         self.measured = []
 
     def state_dict(self) -> dict[str, Any]:
-        """Choice and estimates, as plain values."""
+        """Return choice and estimates as plain values."""
         numbers = [one and (one.nbytes, one.relative_error, one.gradient_error) for one in self.estimates]
         return {"chosen": self.chosen, "estimates": numbers}
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any], candidates: Sequence[CodecSpec]) -> Item:
-        """An item with the choice and the estimates of another one."""
+        """Return an item with saved choice and estimates."""
         pairs = zip(candidates, state["estimates"], strict=True) if state["estimates"] else ()
         return cls(state["chosen"], estimates=[numbers and CandidateEstimate(spec, *numbers) for spec, numbers in pairs])
 
 
 class Undecided(Codec):
-    """Stands in the rules for what the policy decides tensor by tensor; is never used itself."""
+    """Placeholder in the rules for tensors that the policy decides one by one; it never codes anything."""
 
     name = "auto"
 
     def compress(self, x: Tensor) -> Packed:
-        """Raises AssertionError."""
+        """Raise AssertionError."""
         raise AssertionError("policy auto puts another codec in the place of this one")
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """Raises AssertionError."""
+        """Raise AssertionError."""
         raise AssertionError("policy auto puts another codec in the place of this one")
 
 
@@ -80,7 +80,7 @@ class ItemCodec(Codec):
 
     def __init__(self, item: Item, spec: CodecSpec, codec: Codec, candidates: Sequence[Codec]) -> None:
         self.name, self.item = spec.name, item
-        # In a step that measures the signs stay beside the values, so that their bytes are seen.
+        # A measuring step keeps the signs beside the values so that their bytes are counted.
         self.keeps_zeros = codec.keeps_zeros and not candidates
         self.centred = codec.centred
         self.measurement: Measurement | None = None
@@ -88,7 +88,7 @@ class ItemCodec(Codec):
         self._codec, self._candidates = codec, candidates
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         if self._candidates:
             self.measurement = Measurement.of(x, self._candidates)
         packed = self._codec.compress(x)
@@ -96,38 +96,38 @@ class ItemCodec(Codec):
         return packed
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return self._codec.decompress(compressed)
 
 
 class Step:
-    """One context (an Observer).
+    """The observer of one context.
 
     Parameters
     ----------
     undecided
-        The codec in whose place others are put.
+        Placeholder codec that other codecs replace.
     codec_of_item
-        Makes the codec of one more such tensor.
+        Makes the codec of the next such tensor.
     measures
-        Whether candidates are measured in it.
+        True in a step that measures the candidates.
     """
 
     def __init__(self, undecided: Codec, codec_of_item: Callable[[SavedTensor], ItemCodec], measures: bool) -> None:
         self.measures = measures
-        self.squared_gradient = 0.0  #: of the parameters whose operations read what is compressed, once backward is over
-        self.bytes_original = self.bytes_elsewhere = 0  #: of all activations; kept for those that the policy does not decide
+        self.squared_gradient = 0.0  #: squared norm over parameters whose operations read compressed tensors
+        self.bytes_original = self.bytes_elsewhere = 0  #: sum over all activations; sum over tensors that others decide
         self._undecided, self._codec_of_item = undecided, codec_of_item
         self._coded: list[ItemCodec | None] = []  # by the place of the choice; None for signs
         self._hooks: dict[int, Any] = {}  # by parameter
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
-        """See Observer: signs stay as they are."""
+        """Implement :class:`Observer`. Signs are left as they are."""
         self._coded.append(self._codec_of_item(tensor) if codec is self._undecided else None)
         return self._coded[-1] or codec
 
     def finished(self, operation: Operation, result: Any) -> None:
-        """See Observer: the gradients of a step that measures say what errors weigh."""
+        """Implement :class:`Observer`. In a measuring step the gradients give the weight of errors."""
         output = differentiable_result(result)
         saved = [codec.measurement for codec in operation.saved if isinstance(codec, ItemCodec)]
         measurements = [measurement for measurement in saved if measurement is not None]
@@ -140,7 +140,7 @@ class Step:
                 self._hooks[id(parameter)] = parameter.register_hook(self._add_gradient)  # type: ignore[no-untyped-call]
 
     def closed(self, statistics: Statistics) -> None:
-        """Take the measurements of those tensors that were kept as the policy decided."""
+        """Collect the measurements of tensors that were kept with the codec of the policy's choice."""
         self.bytes_original, self.bytes_elsewhere = statistics.bytes_original, statistics.bytes_compressed
         for record in statistics.records:
             codec = None if record.choice is None else self._coded[record.choice]
@@ -150,7 +150,7 @@ class Step:
                 self.bytes_elsewhere -= record.bytes_compressed
 
     def end(self) -> None:
-        """Leave the parameters alone again."""
+        """Remove the hooks from the parameters."""
         for hook in self._hooks.values():
             hook.remove()
 

@@ -1,4 +1,4 @@
-"""Policies that ours are compared with: accelerators of JPEG-ACT's table "which activation gets what", and plain storage.
+"""Policies for comparison: accelerators of JPEG-ACT's table "which activation gets what", and plain storage.
 
 ======================================  ========  =====  ====
 activation                              gist      cdma   vdnn
@@ -35,7 +35,7 @@ from actcodec.policies.policy import (
 
 
 def gist_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """GIST. Options as for codec ``gist`` (dpr, nonfinite)."""
+    """Return GIST's policy. Options as for codec ``gist`` (dpr, nonfinite)."""
     rules = (
         *first_rules(options),
         Rule(CodecSpec("gist-csr", options), producer=SPARSE, dtypes=CODED_DTYPES, min_rank=3),
@@ -45,16 +45,16 @@ def gist_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Po
 
 
 def cdma_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """cDMA+: words that are zero are left out of sparse tensors; no gradient changes. Takes no options."""
+    """Return cDMA+'s policy: words that are zero are left out of sparse tensors; no gradient changes. It takes no options."""
     _check_none("cdma", options)
     rules = (*LOSS_RULES, Rule("cdma", producer=SPARSE, dtypes=CODED_DTYPES, min_rank=3))
     return Policy(rules, codec_factory=codec_factory)
 
 
 def vdnn_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """vDNN: every activation waits in host memory; no gradient changes. Takes no options.
+    """Return vDNN's policy: every activation moves to host memory; no gradient changes. It takes no options.
 
-    Without a CUDA device it says so in a warning, and everything stays where it is.
+    Without a CUDA device the policy warns and keeps every tensor where it is.
     """
     _check_none("vdnn", options)
     if not torch.cuda.is_available():
@@ -65,13 +65,13 @@ def vdnn_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Po
 
 
 def bf16_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """Every activation in float32 waits in bfloat16, those in 16 bits as they are; BRC for ReLU. Takes no options."""
+    """Return a policy of bfloat16 for float32 activations, 16-bit ones as they are, and BRC for ReLU. It takes no options."""
     _check_none("bf16", options)
     return Policy((*first_rules({}), Rule("bf16", dtypes=(torch.float32,))), codec_factory=codec_factory)
 
 
 def int8_rows_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """Every activation in 8 bits with a scale per row, BRC for ReLU. Takes no options."""
+    """Return a policy that keeps every activation in 8 bits with a scale per row, with BRC for ReLU. It takes no options."""
     _check_none("int8-rows", options)
     return Policy((*first_rules({}), Rule("int8-rows", dtypes=CODED_DTYPES)), codec_factory=codec_factory)
 

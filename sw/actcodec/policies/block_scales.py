@@ -1,4 +1,4 @@
-"""The policies of MX and NVFP4: every activation, signs for ReLU, which stay beside values of formats with few octaves."""
+"""The policies of MX and NVFP4: one codec for every activation; ReLU keeps exact signs beside formats with few octaves."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cdu_spec.mx import MX_FORMATS, NVFP4, NVFP4_FORMAT
 from actcodec.policies.policy import CODED_DTYPES, CodecFactory, Policy, Rule, check_options, first_rules, spec_with
 
 BLOCK_SCALES = {**MX_FORMATS, NVFP4: NVFP4_FORMAT}
-#: From a block's greatest value down to steps of so many octaves below it small values become zero too often for a ReLU.
+#: Octaves from a block's greatest value to the smallest step, up to which small values become zero too often for a ReLU.
 _FEW_OCTAVES = 8
 
 
 def block_scale_policy(name: str, codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """One codec for every activation, BRC for ReLU. Options as for the codec of that name."""
+    """Return a policy with one codec for every activation and BRC for ReLU. Options as for the codec of that name."""
     check_options(name, options)
     kind = BLOCK_SCALES[name]
     rules = (*first_rules(options), Rule(spec_with(name, options), dtypes=CODED_DTYPES))

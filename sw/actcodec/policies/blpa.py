@@ -1,8 +1,8 @@
 """BLPA in training: K-bit copies of every activation, one for each group of batch normalisation, ReLU and the next layer.
 
 Policy ``blpa`` has the paper's fixed point (codec ``blpa-float``), policy ``blpa-coded`` copies that are predicted and entropy
-coded (codec ``blpa-coded``). What is not part of a group (:mod:`actcodec.policies.norm_groups`) has a copy of its own, with the
-range of its own mean and deviation.
+coded (codec ``blpa-coded``). A tensor outside a group (:mod:`actcodec.policies.norm_groups`) has a copy of its own, with the
+range given by its own mean and deviation.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Rule
 
 
 def blpa_policy(codec_factory: CodecFactory | None = None, **options: Any) -> GroupPolicy:
-    """BLPA. Options as for codec ``blpa-float`` (bits); UserError for others."""
+    """Return BLPA's policy. Options as for codec ``blpa-float`` (bits); UserError for others."""
     return _policy(BlpaFloatCodec.name, options, codec_factory)
 
 
 def blpa_coded_policy(codec_factory: CodecFactory | None = None, **options: Any) -> GroupPolicy:
-    """BLPA's groups with copies that are predicted and entropy coded. Options as for codec ``blpa-coded`` (bits)."""
+    """Return BLPA's groups with copies that are predicted and entropy coded. Options as for codec ``blpa-coded`` (bits)."""
     return _policy(BlpaCodedCodec.name, options, codec_factory)
 
 

@@ -1,4 +1,4 @@
-"""What the layers of a running model ask of the tensors that they read: AC-GC's bounds from gradients as they come back.
+"""Derive AC-GC's bounds, the demands of a running model's layers on their saved tensors, from gradients in backward.
 
 Gradients are those of one layer in one step: the hooks are on the graph's own nodes, below the layer's result and above its
 weight or input, and go with the graph. Nothing is left on the model.
@@ -32,9 +32,9 @@ from actcodec.policies.recurring import on_gradient
 from actcodec.saved.operations import Operation, Source, is_parameter, leaf_of, plain
 from actcodec.saved.operations import source as source_of
 
-#: Of convolutions of all ranks: the positions of ``stride`` and ``groups`` among the arguments.
+#: Positions of ``stride`` and ``groups`` among the arguments of convolutions of all ranks.
 _STRIDE, _GROUPS = 3, 6
-#: Functions that multiply two activations, and the nodes that do it within them, with the places of the factors.
+#: Functions that multiply two activations; the nodes that do so within them, with the positions of the factors.
 _FACTORS = frozenset(["mul", "imul", "rmul", "multiply", "matmul", "rmatmul", "mm", "bmm", "baddbmm", "addmm", "einsum"])
 _ELEMENTWISE = "MulBackward0"
 _FACTOR_PLACES = {
@@ -44,7 +44,7 @@ _FACTOR_PLACES = {
     "AddmmBackward0": (1, 2),
     "BaddbmmBackward0": (1, 2),
 }
-#: Functions of single values, which are one node each.
+#: Pointwise functions that are one node each.
 _POINTWISE = frozenset(
     ("gelu", "silu", "mish", "softplus", "logsigmoid", "exp", "square", "pow", "ipow", "tanh", "sigmoid", "specialexpit")
 )
@@ -52,16 +52,16 @@ _POINTWISE = frozenset(
 
 @dataclass(frozen=True)
 class BoundOptions:
-    """How strict bounds are.
+    """Options for the strictness of bounds.
 
     Parameters
     ----------
     variance_growth
-        e**2, by which part the variance of a gradient may grow, positive (paper: 0.5; public code: 1).
+        e**2, the relative growth allowed to the variance of a gradient, positive (paper: 0.5; public code: 1).
     conv_constant
         k of convolutions, positive (paper: 1/2; one of two public code bases: 2).
     independent
-        Whether the errors of values are independent of one another and have mean zero, so that they average out.
+        True if the errors of values are independent with mean zero, so that they average out.
     """
 
     variance_growth: float = VARIANCE_GROWTH
@@ -79,31 +79,31 @@ class BoundOptions:
 
 @dataclass(frozen=True)
 class Bound:
-    """What an operation asks of one tensor that it saves."""
+    """The bound of one tensor that an operation saves."""
 
     kind: str
-    listen: Callable[[Callable[[Demand], None]], None]  #: call what is given with the demand, once gradients have come back
+    listen: Callable[[Callable[[Demand], None]], None]  #: registers a callback that gets the demand after backward
 
 
 def bound_of(operation: Operation, output: Tensor, source: Source, values: int, options: BoundOptions) -> Bound | None:
-    """The bound of a saved tensor; None where AC-GC has none.
+    """Return the bound of a saved tensor; None where AC-GC has none.
 
-    It is never learnt where no gradient depends on the tensor.
+    The bound is never reported if no gradient depends on the tensor.
 
     Parameters
     ----------
     operation, output
-        That saves it, and its result.
+        Operation that saves the tensor, and its result.
     source, values
-        Of the tensor: where its gradient goes, and number of values.
+        Position in the graph where the tensor's gradient goes, and the tensor's number of values.
     options
-        How strict.
+        Strictness of the bound.
     """
     weight = _weight(operation)
     if weight is not None:
         return Bound("product", partial(_listen_to_product, operation, output, weight, values, options))
     kind = norm_kind(operation)
-    # What RMS norm is made of saves its result before the factor too.
+    # Parts of a written-out RMS norm also save the result before the factor, which this bound does not cover.
     if kind is not None and (kind != "rms_norm" or source == source_of(next(operation.tensors()))):
         return Bound(kind, partial(listen_to_norm, kind, operation, output, independent=options.independent))
     function = plain(operation.function)
@@ -141,7 +141,7 @@ def _pointwise_bound(output: Tensor) -> Bound | None:
 
 
 def _hear_node(node: Node, place: int, demand: Callable[[Tensor, Tensor], Demand], learn: Callable[[Demand], None]) -> None:
-    """Learn the demand that follows from the gradients that a node gets and passes on; what waits does not hold the node."""
+    """Report the demand that follows from the gradients that a node receives and passes on; the hook does not hold the node."""
     on_passed_gradient(node, place, lambda passed, gradient: learn(demand(gradient, passed)))
 
 
@@ -173,7 +173,7 @@ def _listen_to_product(
 
 
 def _weight(operation: Operation) -> Tensor | None:
-    """The weight of a layer whose other factor is an activation; None where there is none, or it gets no gradient."""
+    """Return the weight of a layer whose other factor is an activation; None if there is none, or if it gets no gradient."""
     tensors = list(operation.tensors())
     weight = None
     if operation.function == "linear" or operation.function.rstrip("123d") in ("conv", "conv_transpose"):

@@ -16,7 +16,7 @@ Normalisations are in :mod:`actcodec.policies.norm_bounds`, functions of single 
 :mod:`actcodec.policies.pointwise_bounds`.
 All of these hold for errors of any distribution that are spread evenly over the values, with dx as root mean square. Where the
 errors of values are independent of one another and have mean zero (stochastic rounding), those of n values whose products with
-G are added up grow by sqrt(n) instead of n, and dx may be larger by that: what ``independent`` stands for.
+G are added up grow by sqrt(n) instead of n, and dx may be larger by this factor (``independent``).
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-#: e**2, by which part the variance of the gradient may grow (paper).
+#: e**2, the relative growth allowed to the variance of the gradient (paper).
 VARIANCE_GROWTH = 0.5
-#: k of the paper; one of two public code bases has 2 for convolutions.
+#: k of the paper; one of its two public code bases uses 2 for convolutions.
 PRODUCT_CONSTANT = 0.5
-#: No error is asked to be smaller.
+#: Smallest error that a layer may demand.
 LEAST_ERROR = 2.0**-16
-#: No error is allowed to be larger: what is left of "infinite" where no gradient comes back.
+#: Largest error that is allowed; it replaces infinity where no gradient comes back.
 MOST_ERROR = 2.0**60
 
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """What a layer asks of a tensor that it reads: ``dx**2 = e**2 * variance / weight``, but no more than ``limit``."""
+    """The demand of a layer on a tensor that it reads: ``dx**2 = e**2 * variance / weight``, at most ``limit**2``."""
 
     variance: Tensor  #: V**2, float64 ()
     weight: Tensor  #: squared error of the gradient per squared error of a value, at most; float64 (1,), or (C,) by channel
-    limit: Tensor  #: like weight; larger errors have other effects than the formula knows
+    limit: Tensor  #: like weight; beyond this error the formula does not hold
 
     @property
     def finite(self) -> bool:
-        """Whether it can be learnt from: no infinite gradient (loss scaling), and not everything zero."""
+        """Return whether the demand is usable: no infinite gradient (loss scaling), and not zero throughout."""
         return bool(self.variance.isfinite() & self.weight.isfinite().all() & (self.variance + self.weight.sum() > 0))
 
     def cpu(self) -> Demand:
-        """The same there."""
+        """Return the demand with all tensors on the CPU."""
         return Demand(self.variance.cpu(), self.weight.cpu(), self.limit.cpu())
 
 
@@ -63,28 +63,28 @@ def product_demand(
     constant: float = PRODUCT_CONSTANT,
     averaged: int = 1,
 ) -> Demand:
-    """Of a layer whose weight's gradient is a sum of products of saved values and G: linear, convolution.
+    """Return the demand of a linear or convolution layer, whose weight gradient is a sum of products of saved values and G.
 
     Parameters
     ----------
     gradient, weight_gradient
-        G and dW, any shape; the norm of either does.
+        G and dW, any shape; only their norms matter.
     values
-        Of the saved tensor: N * C, or M * C.
+        Number of values of the saved tensor: N * C, or M * C.
     reach
         Outputs of one channel that read a value, on average: 1, or :func:`convolution_reach`.
     constant
         k of the module's table, positive.
     averaged
-        1; for independent errors, the number of products that are added up for one weight (rows, or places of the output).
+        1; for independent errors, the number of products that are summed for one weight (rows, or positions of the output).
     """
     weight = values * reach * squared_norm(gradient) / (constant * averaged)
-    # A sum of products: what an error adds is proportional to it, however large it is.
+    # The weight gradient is a sum of products, so that an error of any size adds to it in proportion.
     return Demand(squared_norm(weight_gradient), weight.view(1), weight.new_full((1,), torch.inf))
 
 
 def convolution_reach(kernel: Sequence[int], stride: Sequence[int], groups: int = 1) -> float:
-    """``R * S / T**2``, for any number of axes; a value is read by the channels of its own group only."""
+    """Return ``R * S / T**2``, for any number of axes; only the channels of a value's own group read it."""
     reach = 1.0 / groups
     for extent, step in zip(kernel, stride, strict=True):
         reach *= extent / step
@@ -92,27 +92,27 @@ def convolution_reach(kernel: Sequence[int], stride: Sequence[int], groups: int 
 
 
 def factor_demand(gradient: Tensor, other_gradient: Tensor, inner: int, *, independent: bool = False) -> Demand:
-    """Of a product of two activations, matrices or values, for one of them; its error is in the gradient of the other one.
+    """Return the demand on one factor of a product of two activations, whose error enters the gradient of the other factor.
 
     Parameters
     ----------
     gradient
-        G, at the product, any shape.
+        G at the product, any shape.
     other_gradient
-        Of the other factor, any shape.
+        Gradient of the other factor, any shape.
     inner
-        Products that add up in a value of the result: k of an (n, k) times a (k, m) matrix, 1 of an elementwise product.
+        Number of products summed in one value of the result: k for (n, k) times (k, m), 1 for an elementwise product.
     independent
-        Whether the errors of values are.
+        True if the errors of values are independent with mean zero.
     """
     terms = max(inner * gradient.numel() // other_gradient.numel(), 1)
     return product_demand(gradient, other_gradient, inner * terms, constant=1.0, averaged=terms if independent else 1)
 
 
 def together(demands: Sequence[Demand]) -> Demand:
-    """Of several layers of one kind that read one tensor: errors and variances add up (paper: several convolutions).
+    """Combine the demands of several layers of one kind that read one tensor: errors and variances add (paper: convolutions).
 
-    Layers that see the same values in different channels (one of them reads a view) ask something of all values together.
+    If layers see the same values in different channels (one of them reads a view), the result has one weight for all values.
     """
     if len({demand.weight.numel() for demand in demands}) > 1:
         demands = [replace(one, weight=one.weight.amax().view(1), limit=one.limit.amin().view(1)) for one in demands]
@@ -121,17 +121,17 @@ def together(demands: Sequence[Demand]) -> Demand:
 
 
 def mean_demand(demands: Sequence[Demand]) -> Demand:
-    """Of one layer, from several steps."""
+    """Return the mean of one layer's demands from several steps."""
     total = together(demands)
     return Demand(total.variance / len(demands), total.weight / len(demands), total.limit)
 
 
 def largest_error(demand: Demand, variance_growth: float = VARIANCE_GROWTH) -> Tensor:
-    """dx, float32 (1,) or (C,), from 2**-16 (the paper's code) to 2**60; ``variance_growth`` is e**2, positive."""
+    """Return dx, float32 (1,) or (C,), from 2**-16 (the paper's code) to 2**60; ``variance_growth`` is e**2, positive."""
     squared = torch.where(demand.weight > 0, variance_growth * demand.variance / demand.weight, torch.inf)
     return squared.sqrt().minimum(demand.limit).clamp(LEAST_ERROR, MOST_ERROR).to(torch.float32)
 
 
 def squared_norm(x: Tensor) -> Tensor:
-    """The sum of squares, float64 ()."""
+    """Return the sum of squares, float64 ()."""
     return x.detach().to(torch.float64).square().sum()

@@ -1,4 +1,4 @@
-"""The codecs that policy ``auto`` chooses from unless it is told others."""
+"""The default candidates of policy ``auto``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from actcodec.policies.policy_data import codec_spec, spec_of
 #: A codec's name, a CodecSpec, or a table with ``codec`` and ``options`` as in policy files.
 Candidate = str | CodecSpec | Mapping[str, Any]
 
-#: From 1 bit per value to exact; a tensor is offered those that fit its shape. Rounding is stochastic at all but 8 bits of
-#: ``sfpr``: what ``auto`` estimates holds for errors that know nothing of the values. Those of ``jpeg-act`` do (it takes away
-#: what its table finds small, in every step the same), and gradients suffer several times what is estimated
-#: (docs/user/policies.md).
+#: Candidates from 1 bit per value to exact; a tensor is offered those that fit its shape. All but ``sfpr`` with 8 bits round
+#: stochastically, because the estimate of ``auto`` holds for errors that are independent of the values. Errors of
+#: ``jpeg-act`` are not (it removes the coefficients that its table finds small, the same in every step), and its gradient
+#: errors are several times the estimate (docs/user/policies.md).
 CANDIDATES: tuple[CodecSpec, ...] = (
     *(CodecSpec("division", {"bits": bits, "range": "channel"}) for bits in (1, 2, 4)),
     *(CodecSpec("actnn-sample", {"bits": bits}) for bits in range(1, 9)),
@@ -29,7 +29,7 @@ CANDIDATES: tuple[CodecSpec, ...] = (
 
 
 def candidate_specs(candidates: Sequence[Candidate]) -> tuple[CodecSpec, ...]:
-    """Candidates as specifications; UserError for anything that is none, and for what keeps no values."""
+    """Return candidates as specifications; UserError for anything else, and for codecs that keep no values."""
     if isinstance(candidates, str) or not isinstance(candidates, Sequence) or not candidates:
         raise UserError(f"candidates = {candidates!r} is not allowed: give a list of one codec or more")
     specs = tuple(spec_of(codec_spec(candidate)) for candidate in candidates)

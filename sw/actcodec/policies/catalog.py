@@ -1,4 +1,4 @@
-"""The ready-made policies by name, and policies by the name of their file."""
+"""The ready-made policies by name, and policies from files."""
 
 from __future__ import annotations
 
@@ -62,21 +62,21 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
 _POLICIES |= {level: partial(level_policy, level) for level in LEVELS}
 _POLICIES |= {name: partial(block_scale_policy, name) for name in BLOCK_SCALES}
 _POLICIES |= {name: partial(acgc_policy, name) for name in ACGC}
-#: Of the policies whose options are not those of their main codec.
+#: Options of policies that differ from those of their main codec.
 _OPTIONS: dict[str, tuple[str, ...]] = {
     **LEVELS,
     **ACGC,
     "auto": AUTO_OPTIONS,
     "division-channel": tuple(option for option in codec_options("division") if option != "range"),
 }
-#: Codecs of policies that bear another name.
+#: Main codecs of policies with another name.
 _MAIN_CODECS = {"blpa": "blpa-float", "transformer": "feature-coded", "transformer-nvfp4": "nvfp4"}
 #: Names that :func:`policy` takes.
 POLICY_NAMES = tuple(_POLICIES)
 
 
 def policy_options(name: str) -> tuple[str, ...]:
-    """Names of a policy's options: its own, or those of its main codec; none of a file. UserError for an unknown policy."""
+    """Return a policy's option names: its own, or those of its main codec; none for a file. UserError for an unknown policy."""
     if is_policy_file(name):
         return ()
     _check_name(name)
@@ -86,11 +86,11 @@ def policy_options(name: str) -> tuple[str, ...]:
 def policy(
     which: str | Policy | Codec, codec_factory: CodecFactory | None = None, *, keep_signs: bool | None = None, **options: Any
 ) -> Policy:
-    """A policy by the name of its main codec or of a file, of a codec object (:func:`uniform_policy`), or the given policy.
+    """Return the policy of a name or a file, of a codec object (:func:`uniform_policy`), or the given policy itself.
 
-    ``keep_signs`` as for :class:`Policy`; unless given as the named policy has it: ActNN's levels and SFPR keep signs.
+    ``keep_signs`` as in :class:`Policy`; the default is that of the named policy: ActNN's levels and SFPR keep signs.
 
-    Raises UserError for unknown names, and for options or a factory that go with no name.
+    Raises UserError for unknown names, and for options or a factory without a name.
     """
     if isinstance(which, str) and is_policy_file(which):
         if options or keep_signs is not None:
@@ -114,7 +114,7 @@ def policy(
 
 
 def load_policy(path: str | Path, codec_factory: CodecFactory | None = None) -> Policy:
-    """The policy of a TOML or JSON file, see :mod:`~actcodec.policies.policy_data`; UserError names the file."""
+    """Return the policy of a TOML or JSON file, see :mod:`~actcodec.policies.policy_data`; UserError names the file."""
     data = read_data(path)
     try:
         if "policy" not in data:

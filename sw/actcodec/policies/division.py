@@ -1,4 +1,4 @@
-"""DIVISION's floating-point form in training: for every activation, those of linear layers included."""
+"""DIVISION's floating-point form in training, for every activation, including those of linear layers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Poli
 
 
 def division_float_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """Codec ``division-float`` for every activation of rank 2 to 4, ``actnn-float`` for others.
+    """Return a policy with codec ``division-float`` for activations of rank 2 to 4 and ``actnn-float`` for others.
 
     ReLU keeps its signs beside the values that the next layer saves, as the paper counts them: with 2 bits a small positive
-    value is often decoded as zero or below, where no gradient would pass.
+    value is often decoded as zero or below, which would block the gradient.
 
     Options as for codec ``division-float``: bits, block, half, parts (the ablations), rounding, seed, backend.
     """

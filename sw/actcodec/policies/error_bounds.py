@@ -1,11 +1,11 @@
-"""AC-GC: a policy that gives every saved tensor the error that the gradients of the layers that read it allow.
+"""Give every saved tensor the error that the gradients of the layers reading it allow: AC-GC.
 
-Every ``interval`` steps the layers say what they ask (:mod:`actcodec.policies.bound_listener`); the mean of the last ``window``
-times says how large an error may be until they speak again. Layers of one kind that read one tensor share the sum of their
-variances, as the paper has it for convolutions; of several kinds the strictest counts.
+Every ``interval`` steps the layers state their demands (:mod:`actcodec.policies.bound_listener`); the mean of the last
+``window`` demands sets the error until the next time. Layers of one kind that read one tensor share the sum of their variances,
+as in the paper for convolutions; among layers of several kinds the strictest bound counts.
 
-Before a layer has spoken, and for tensors that something reads of which no bound is known, the codec's own default holds,
-about 8 bits (:meth:`ErrorBoundedCodec.compress`), or less where a bound that is known asks for it.
+Until every layer that reads a tensor has stated a demand, and if one of them has no known bound, the codec's own default holds,
+about 8 bits (:meth:`ErrorBoundedCodec.compress`), or a smaller error if a known bound demands it.
 """
 
 from __future__ import annotations
@@ -32,46 +32,46 @@ from actcodec.saved.operations import Operation
 
 @dataclass(frozen=True)
 class BoundedLayer:
-    """What one saved tensor had in the last step."""
+    """Size, bits and allowed error of one saved tensor in the last step."""
 
     module: str
-    operation: str  #: that made it
+    operation: str  #: operation that produced the tensor
     values: int
-    bits: float  #: per value, everything that is kept included
-    error: float | None  #: RMS that the gradients allow, over all channels; None while no layer has spoken
-    bounded: bool  #: whether everything that reads it has spoken, so that this error is what it has
+    bits: float  #: per value, including everything kept beside the codes
+    error: float | None  #: RMS error that the gradients allow, over all channels; None before the first demand
+    bounded: bool  #: True when every layer that reads the tensor has stated a demand, so that this error applies
 
 
 @dataclass
 class _Reader:
     """A layer that reads a tensor."""
 
-    kind: str | None  #: of its bound; None where there is none
+    kind: str | None  #: kind of its bound; None if it has none
     demands: deque[Demand]
 
     def learn(self, demand: Demand) -> None:
-        """Remember what it asks this time: on the CPU, as what is loaded from a checkpoint is."""
+        """Store one demand on the CPU, where demands from a checkpoint are too. Demands that are not finite are ignored."""
         if demand.finite:
             self.demands.append(demand.cpu())
 
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`~actcodec.policies.recurring.Reader`."""
+        """Implement :class:`~actcodec.policies.recurring.Reader`."""
         return {"kind": self.kind, "demands": [dict(vars(demand)) for demand in self.demands]}
 
 
 @dataclass
 class BoundSlot(Slot[_Reader]):
-    """What is known of a tensor: what its layers ask, and what it took."""
+    """Knowledge about one tensor: the demands of its layers, and the bytes it took."""
 
     kept: int = 0  #: bytes
 
     @property
     def complete(self) -> bool:
-        """Whether every layer that reads it has spoken."""
+        """Return whether every layer that reads the tensor has stated a demand."""
         return bool(self.readers) and all(reader.demands for reader in self.readers)
 
     def error(self, variance_growth: float) -> Tensor | None:
-        """The largest error that is allowed, float32 (1,) or (C,); None while no layer has spoken."""
+        """Return the largest allowed error, float32 (1,) or (C,); None before the first demand."""
         kinds: dict[str | None, list[Demand]] = {}
         for reader in self.readers:
             if reader.demands:
@@ -86,14 +86,14 @@ class BoundSlot(Slot[_Reader]):
 
 
 class _SlotCodec(SlotCodec[BoundSlot, ErrorBoundedCodec]):
-    """Compresses with the error that the layers allow."""
+    """Compress with the error that the layers allow."""
 
     def __init__(self, slot: BoundSlot, codec: ErrorBoundedCodec, step: int, variance_growth: float) -> None:
         super().__init__(slot, codec)
         self._step, self._variance_growth = step, variance_growth
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         packed = self._compressed(x)
         self.slot.step, self.slot.values, self.slot.kept = self._step, prod(x.shape), packed.nbytes
         return packed
@@ -102,7 +102,7 @@ class _SlotCodec(SlotCodec[BoundSlot, ErrorBoundedCodec]):
         error = self.slot.error(self._variance_growth)
         if error is None:
             return self._codec.compress(x)
-        # Values that are repeated by expansion along the channels are kept once.
+        # Values repeated by expansion along the channels are kept once.
         error = (error if len(error) in (1, x.shape[1]) else error.amin().view(1)).to(x.device)
         if not self.slot.complete:
             check_finite(x)
@@ -111,20 +111,20 @@ class _SlotCodec(SlotCodec[BoundSlot, ErrorBoundedCodec]):
 
 
 class _Step(Step[BoundSlot]):
-    """One context; in one step of an interval it listens to what reads the tensors."""
+    """The observer of one context; in one step of each interval it listens to the layers that read the tensors."""
 
     def __init__(self, slots: Slots[BoundSlot], number: int, policy: ErrorBoundPolicy, *, learns: bool) -> None:
         super().__init__(slots, number)
         self._policy, self._learns = policy, learns
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
-        """See Observer: codecs that know no error stay as they are."""
+        """Implement :class:`Observer`. Codecs without an error option are left as they are."""
         if not isinstance(codec, self._policy.bounded):
             return codec
         return self._policy.slot_codec(self.slot(tensor), codec, self.number)
 
     def finished(self, operation: Operation, result: Any) -> None:
-        """See Observer."""
+        """Implement :class:`Observer`."""
         if not self._learns:
             return
         output = differentiable_result(result)
@@ -149,19 +149,19 @@ class ErrorBoundPolicy(RecurringPolicy[BoundSlot]):
     Parameters
     ----------
     rules, codec_factory
-        As for :class:`Policy`. Every codec that is an :class:`ErrorBoundedCodec` takes part. ReLU keeps its signs beside
-        values, since its gradient is to be exact.
+        As in :class:`Policy`. Every codec that is an :class:`ErrorBoundedCodec` takes part. ReLU keeps its signs beside the
+        values, because its gradient must be exact.
     options
-        How strict the bounds are. ``independent`` needs codecs whose errors are.
+        Strictness of the bounds. ``independent`` requires codecs with independent errors.
     interval
-        Steps from one listening to the next, 1 or more (paper: 100); the first step listens.
+        Steps from one measurement to the next, 1 or more (paper: 100); the first step measures.
     window
-        How many of the last ones count, 1 or more (paper: 10).
+        Number of measurements that are averaged, 1 or more (paper: 10).
     make
-        What is known of a tensor that occurs for the first time.
+        Makes the slot of a tensor that occurs for the first time.
     """
 
-    #: The codecs that take part; others stay as they are.
+    #: Codecs that take part; others are left as they are.
     bounded: type[Any] = ErrorBoundedCodec
 
     def __init__(
@@ -184,12 +184,12 @@ class ErrorBoundPolicy(RecurringPolicy[BoundSlot]):
                 raise UserError(f"the errors of codec {codec.name!r} are not independent: use independent=False")
 
     def slot_codec(self, slot: BoundSlot, codec: Codec, step: int) -> SlotCodec[Any, Any]:
-        """What compresses a tensor in a step, numbered from 1, by what is known of it; ``codec`` is one of :attr:`bounded`."""
+        """Return the codec of a tensor in one step, numbered from 1; ``codec`` is one of :attr:`bounded`."""
         assert isinstance(codec, ErrorBoundedCodec), "others stay as they are"
         return _SlotCodec(slot, codec, step, self.options.variance_growth)
 
     def observer(self) -> _Step:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         learns = self._step % self.interval == 0
         if learns:
             self._slots.forget(self._step, self.interval)
@@ -202,7 +202,7 @@ class ErrorBoundPolicy(RecurringPolicy[BoundSlot]):
 
     @property
     def layers(self) -> Sequence[BoundedLayer]:
-        """The tensors of the last step in the order of the first one."""
+        """Return the tensors of the last step in the order in which they first occurred."""
         return [self._layer(slot) for slot in self._slots.of_step(self._step)]
 
     def _layer(self, slot: BoundSlot) -> BoundedLayer:

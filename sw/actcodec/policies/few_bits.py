@@ -1,8 +1,8 @@
-"""A tensor that a normalisation saves, and codes of so few bits that the gradient through it is noise.
+"""Warn of codes for the inputs of normalisations with so few bits that the gradient through them is noise.
 
-The backward pass of a normalisation takes from the gradient what lies along the normalised values, so that their error goes to
-all layers before. benchmarks/families.py has measured it: with 2 bits for what normalisations save, and 8 for all the rest,
-next to nothing is left of the gradient on models of four of seven families.
+The backward pass of a normalisation removes from the gradient its part along the normalised values, so that an error of
+these values reaches all earlier layers. benchmarks/families.py measured it: with 2 bits for tensors saved by normalisations,
+and 8 for all others, next to nothing is left of the gradient on models of four of seven families.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from actcodec.codecs import Codec
 from actcodec.policies.policy import Policy, SavedTensor
 from actcodec.policies.recommended import named
 
-#: Bits of codes that are few.
+#: Bits with which the gradient is noise.
 FEW_BITS = 2
-#: Bits that are enough in most networks.
+#: Bits that suffice for most networks.
 ENOUGH_BITS = 4
 
 
 class FewBitsWarning(UserWarning):
-    """A policy is known to be noise for what it meets."""
+    """A policy gives a noisy gradient for a tensor that it has met."""
 
 
 def warning_of(policy: Policy, tensor: SavedTensor, codec: Codec) -> str | None:
-    """What to say of a codec that a policy has chosen for a tensor; None where nothing is known against it."""
+    """Return the warning for a codec that a policy has chosen for a tensor; None if nothing is known against it."""
     bits = getattr(codec, "bits", None)
     if isinstance(bits, Tensor):
         bits = float(bits.double().mean())

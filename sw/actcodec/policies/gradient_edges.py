@@ -1,4 +1,4 @@
-"""Where in autograd's graph the gradients of one operation come and go: nodes below its result, and what they pass on."""
+"""Find the graph edges on which the gradients of one operation arrive and leave, and listen to them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from torch.autograd.graph import Node, get_gradient_edge
 
 from actcodec.saved.operations import Source
 
-#: Nodes between a layer's result and its weight or input: views, casts, transposition, the sum with a bias.
+#: Most nodes between a layer's result and its weight or input: views, casts, transposition, the sum with a bias.
 _SEARCH_LIMIT = 12
 _LEAF = "torch::autograd::AccumulateGrad"
 Place = tuple[Node, int]
 
 
 def nodes_below(output: Tensor, end: Node | None = None) -> Iterator[Node]:
-    """The next nodes below a result, the nearest first; not ``end``, nor what is below it alone."""
+    """Yield nodes below a result, the nearest first, except ``end`` and nodes reached only through it."""
     waiting, seen = deque([output.grad_fn]), {end, None}
     for _ in range(_SEARCH_LIMIT):
         while waiting and waiting[0] in seen:
@@ -33,7 +33,7 @@ def nodes_below(output: Tensor, end: Node | None = None) -> Iterator[Node]:
 
 
 def places_of(output: Tensor, target: Tensor) -> list[Place]:
-    """The nodes below ``output`` that pass a gradient to ``target``, each with the place among those that it passes on."""
+    """Return the nodes below ``output`` that pass a gradient to ``target``, each with the index of that gradient."""
     wanted = get_gradient_edge(target)
     return [
         (node, place)
@@ -44,7 +44,7 @@ def places_of(output: Tensor, target: Tensor) -> list[Place]:
 
 
 def place_of_source(node: Node, source: Source, places: Sequence[int]) -> int | None:
-    """At which of some places of a node a tensor that it read comes from ``source``; None at none of them."""
+    """Return the index, among ``places``, of the input of a node that comes from ``source``; None if there is none."""
     for place in places:
         below, number = node.next_functions[place]
         if (below, number) == source or (source[0] is None and (below is None or below.name() == _LEAF)):
@@ -53,7 +53,7 @@ def place_of_source(node: Node, source: Source, places: Sequence[int]) -> int | 
 
 
 def on_passed_gradient(node: Node, place: int, learn: Callable[[Tensor, Tensor], None]) -> None:
-    """Call ``learn`` with the gradient that a node passes to one of its inputs, and the first one that it got itself."""
+    """Call ``learn`` with the gradient that a node passes to one of its inputs, and the first gradient that it received."""
 
     def hook(inputs: Sequence[Tensor | None], outputs: Sequence[Tensor | None]) -> None:
         mine, first = inputs[place], outputs[0]
@@ -65,9 +65,9 @@ def on_passed_gradient(node: Node, place: int, learn: Callable[[Tensor, Tensor],
 
 
 def on_total_gradient(places: Sequence[Place], learn: Callable[[Tensor], None]) -> None:
-    """Call ``learn`` with the sum of the gradients that several nodes pass on, once all have come.
+    """Call ``learn`` with the sum of the gradients that several nodes pass on, once all have arrived.
 
-    What waits for them knows no node: a node that is reached from its own hook is freed by a search for cycles alone.
+    The hooks refer to no node: a node that its own hook refers to is freed by the cycle collector alone.
     """
     parts: list[Tensor] = []
     count = len(places)

@@ -1,4 +1,4 @@
-"""Policy ``jpeg-gmc``: one copy for each batch normalisation and what reads its result, transformed and coded by GMC.
+"""Policy ``jpeg-gmc``: one copy for each batch normalisation and the readers of its result, transformed and coded by GMC.
 
 ======================================  ====================================================================
 activation                              kept
@@ -25,12 +25,12 @@ from actcodec import codecs
 from actcodec.policies.norm_groups import GroupPolicy, copy_codec
 from actcodec.policies.policy import CODED_DTYPES, SPARSE, CodecFactory, Rule, check_options, first_rules, spec_with
 
-#: What makes or reads tensors of four axes that are no maps: heads of an attention, matrices in batches, tokens in rows.
+#: Producers or consumers of 4-axis tensors that are no maps: heads of an attention, matrices in batches, tokens in rows.
 NO_MAPS = ("linear", "attention", "layernorm")
 
 
 def jpeg_gmc_policy(codec_factory: CodecFactory | None = None, **options: Any) -> GroupPolicy:
-    """The table above. Options as for codec ``jpeg-gmc``; the other codecs take those they know."""
+    """Return the policy of the table above. Options as for codec ``jpeg-gmc``; the other codecs take those they know."""
     check_options(JPEG_GMC, options)
     maps = (codec_factory or codecs.codec)(JPEG_GMC, **options)
     sparse, others = spec_with("sfpr+zvc", options), spec_with("sfpr", options)

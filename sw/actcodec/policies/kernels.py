@@ -1,4 +1,4 @@
-"""Codecs that a GPU has no kernels for, and what is said of a policy that meets a tensor there with one of them."""
+"""List the codecs without kernels on GPUs, and word the warnings for policies that meet a tensor there with one of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from actcodec.codecs import Codec
 from actcodec.policies.catalog import policy, policy_options
 from actcodec.policies.policy import Policy
 
-#: Codecs that have a backend, of which none computes them on a GPU: torch's operations do. Others have kernels there (backend
-#: ``triton``), or are operations of torch and nothing else.
+#: Codecs that have backends but no GPU kernels: torch's operations compute them there. Other codecs have kernels (backend
+#: ``triton``), or consist of torch operations only.
 WITHOUT_GPU_KERNELS = frozenset(
     (
         *("autoquantz", "blpa-float", "division-float", "actnn-float", "acgc-quant", "acgc-quantz"),
@@ -20,7 +20,7 @@ WITHOUT_GPU_KERNELS = frozenset(
         *("blpa-coded", "feature-coded", "cusz", "jpeg-base", "acgc-jpeg"),
     )
 )
-#: Codecs among these whose entropy coder runs on the host, so that every tensor waits for a copy there and back.
+#: Codecs among these whose entropy coder runs on the host, which costs a copy there and back for each tensor.
 ON_THE_HOST = frozenset(("blpa-coded", "feature-coded", "cusz", "jpeg-base", "acgc-jpeg"))
 CPU, GPU = "CPU", "GPU"
 
@@ -30,7 +30,7 @@ class KernelsWarning(UserWarning):
 
 
 def kernels_of(name: str) -> tuple[str, ...]:
-    """Where a named policy has kernels for all its codecs: ``CPU`` (backend ``native``), ``GPU`` (backend ``triton``)."""
+    """Return the devices on which a named policy has kernels for all its codecs: ``CPU`` (``native``), ``GPU`` (``triton``)."""
     if "backend" not in policy_options(name):
         return ()
     with warnings.catch_warnings():

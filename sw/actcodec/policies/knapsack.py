@@ -1,7 +1,7 @@
-"""One option for each item under one budget: the multiple-choice knapsack (Sinha and Zoltners, 1979).
+"""Choose one option for each item under one budget: the multiple-choice knapsack (Sinha and Zoltners, 1979).
 
-An option has a weight, which the budget limits, and a loss. Wanted is one option of every item such that the sum of the
-losses is least with the sum of the weights within the budget. Options above the lower convex hull of an item's (weight, loss)
+An option has a weight, which the budget limits, and a loss. The solution picks one option per item such that the sum of losses
+is least while the sum of weights is within the budget. Options above the lower convex hull of an item's (weight, loss)
 are never part of a solution of the linear relaxation, and along the hull each further unit of weight removes less loss than
 the one before: taking the steps of all hulls in the order of loss removed per weight solves the relaxation.
 """
@@ -21,31 +21,31 @@ Option = tuple[float, float]
 
 @dataclass(frozen=True)
 class Choice:
-    """One option per item, and how good they are."""
+    """One option per item, with total weight and loss."""
 
-    picked: tuple[int, ...]  #: place of each item's option
+    picked: tuple[int, ...]  #: index of each item's option
     weight: float
     loss: float
-    lower_bound: float  #: no choice within the budget has a smaller loss, rounding of floats apart
+    lower_bound: float  #: no choice within the budget has a smaller loss, up to rounding of floats
 
     @classmethod
     def of(cls, items: Sequence[Sequence[Option]], picked: Sequence[int], lower_bound: float | None = None) -> Choice:
-        """The choice of some options; without a bound it is known to be the best."""
+        """Return the choice of the given options; without ``lower_bound`` it is taken to be the best."""
         weight = sum(options[place][0] for options, place in zip(items, picked, strict=True))
         loss = sum(options[place][1] for options, place in zip(items, picked, strict=True))
         return cls(tuple(picked), weight, loss, loss if lower_bound is None else min(lower_bound, loss))
 
 
 def lightest_choice(items: Sequence[Sequence[Option]]) -> Choice:
-    """The option of least weight for each item, of several the one of least loss: what every budget has to hold."""
+    """Return the lightest option of each item, the one of least loss among equals: the least budget that can be met."""
     _check(items)
     return Choice.of(items, [options.index(min(options)) for options in items])
 
 
 def greedy_choice(items: Sequence[Sequence[Option]], budget: float) -> Choice:
-    """Steps along the hulls, the best first, as long as they fit; what is left goes to whatever single change helps most.
+    """Take steps along the hulls, the best first, as long as they fit; then spend the rest on single changes that help most.
 
-    The loss is at most that of one hull step above ``lower_bound``, the optimum when one step may be taken in part.
+    The loss exceeds ``lower_bound``, the optimum when one step may be taken in part, by at most that of one hull step.
     O(options * log options) for the steps.
 
     Parameters
@@ -53,7 +53,7 @@ def greedy_choice(items: Sequence[Sequence[Option]], budget: float) -> Choice:
     items
         The options of each item, one or more.
     budget
-        For the sum of the weights; UserError when :func:`lightest_choice` does not fit.
+        Limit of the sum of weights; UserError if :func:`lightest_choice` exceeds it.
     """
     lightest = lightest_choice(items)
     _check_budget(lightest, budget)
@@ -76,14 +76,14 @@ def greedy_choice(items: Sequence[Sequence[Option]], budget: float) -> Choice:
 
 
 def no_worse_choice(items: Sequence[Sequence[Option]], budget: float, others: Sequence[Sequence[int]]) -> Choice:
-    """:func:`greedy_choice`, or that of ``others``, one place for each item, that fits the budget and loses less."""
+    """Return :func:`greedy_choice`, or a choice of ``others``, one index per item, that fits the budget and loses less."""
     greedy = greedy_choice(items, budget)
     found = [Choice.of(items, picked, greedy.lower_bound) for picked in others]
     return min((greedy, *(one for one in found if one.weight <= budget)), key=lambda one: one.loss)
 
 
 def hull(options: Sequence[Option]) -> list[int]:
-    """Places of the options on the lower convex hull, from the lightest to the one of least loss."""
+    """Return the indices of the options on the lower convex hull, from the lightest to the one of least loss."""
     found: list[int] = []
     for place in sorted(range(len(options)), key=lambda place: options[place]):
         weight, loss = options[place]
@@ -96,12 +96,12 @@ def hull(options: Sequence[Option]) -> list[int]:
 
 
 def _slope(one: Option, other: Option) -> float:
-    """Loss per weight from a lighter option to a heavier one; negative."""
+    """Return the loss per weight from a lighter option to a heavier one, a negative number."""
     return (other[1] - one[1]) / (other[0] - one[0])
 
 
 def _steps(items: Sequence[Sequence[Option]]) -> list[tuple[float, int, int]]:
-    """(slope, item, place after it) of all steps along all hulls; the steps of an item have rising slopes."""
+    """Return (slope, item, index after it) of all steps along all hulls; the steps of an item have rising slopes."""
     return [
         (_slope(options[one], options[other]), item, other)
         for item, options in enumerate(items)
@@ -110,7 +110,7 @@ def _steps(items: Sequence[Sequence[Option]]) -> list[tuple[float, int, int]]:
 
 
 def _fill(items: Sequence[Sequence[Option]], picked: list[int], room: float) -> None:
-    """Change ``picked``, one item at a time, to what removes most loss within the room left."""
+    """Change ``picked``, one item at a time, by the change that removes most loss within the room left."""
     while True:
         gain, item, place, weight = max(
             (options[now][1] - loss, item, place, weight - options[now][0])

@@ -2,10 +2,10 @@
 
 ========  ==========================================================================================================
 actnn-L0  nothing is compressed
-actnn-L1  4 bits for what convolutions save, the rest exact
+actnn-L1  4 bits for tensors that convolutions save, the rest exact
 actnn-L2  4 bits for everything
 actnn-L3  2 bits on average, divided among layers and samples (:mod:`actcodec.policies.mixed_precision`)
-actnn-L4  L3, and what is compressed goes to host memory while the forward pass goes on (CUDA)
+actnn-L4  L3, with compressed tensors moved to host memory while the forward pass continues (CUDA)
 actnn-L5  L4, and memory that CUDA's allocator holds in unused pieces is given back when they are too many (CUDA)
 ========  ==========================================================================================================
 
@@ -29,7 +29,7 @@ from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecFactory, Policy, 
 _QUANTISER_OPTIONS = ("group", "rounding", "seed", "backend")
 _UNIFORM_OPTIONS = ("bits", *_QUANTISER_OPTIONS)
 _MIXED_OPTIONS = (*_UNIFORM_OPTIONS, "interval", "average")
-#: Names of the levels, and the options that they take.
+#: Names of the levels, with the options that they take.
 LEVELS: dict[str, tuple[str, ...]] = {
     "actnn-L0": (),
     "actnn-L1": _UNIFORM_OPTIONS,
@@ -39,19 +39,19 @@ LEVELS: dict[str, tuple[str, ...]] = {
     "actnn-L5": _MIXED_OPTIONS,
 }
 _UNIFORM_BITS, _MEAN_BITS = 4, 2
-#: L5 gives memory back when less than this part of what the allocator holds is in use.
+#: L5 releases memory when less than this part of the allocator's memory is in use.
 _LEAST_USED = 0.2
 
 
 def level_policy(level: str, codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """The policy of a level, ``actnn-L0`` to ``actnn-L5``.
+    """Return the policy of a level, ``actnn-L0`` to ``actnn-L5``.
 
-    Options of L1 and L2: bits (4), group (256), rounding, seed, backend, as for codec ``actnn-sample``. Of L3 to L5: bits, the
-    mean (2; any number from 1 to 8), group, rounding, seed, backend, and interval (20) and average (0) as for
+    Options of L1 and L2: bits (4), group (256), rounding, seed, backend, as for codec ``actnn-sample``. Options of L3 to L5:
+    bits, the mean (2; any number from 1 to 8), group, rounding, seed, backend, and interval (20) and average (0) as for
     :class:`~actcodec.policies.mixed_precision.MixedPrecisionPolicy`. L0 has none. UserError for others.
 
-    L4 without a CUDA device says so in a warning and is L3; L5 raises MissingToolError there, because CUDA's allocator is all
-    that it adds.
+    Without a CUDA device L4 warns and works as L3; L5 raises MissingToolError there, because it differs from L4 only in the
+    use of CUDA's allocator.
     """
     if level not in LEVELS:
         raise UserError(f"unknown level {level!r}: use {', '.join(LEVELS)}")
@@ -81,7 +81,7 @@ def level_policy(level: str, codec_factory: CodecFactory | None = None, **option
 
 
 def _rules(codec: ActnnSampleCodec, consumers: tuple[str, ...] = ()) -> tuple[Rule, ...]:
-    """The codec for all that some operations save, or for everything."""
+    """Return rules with the codec for tensors that some operations save, or for all tensors."""
     return (*first_rules({"backend": codec.backend}), Rule(codec, consumer=consumers, dtypes=CODED_DTYPES))
 
 

@@ -1,4 +1,4 @@
-"""What candidates would do to a saved tensor, and what that would do to the gradient: estimated in an ordinary step."""
+"""Measure the error of candidates on a saved tensor, and estimate the resulting gradient error, in an ordinary step."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from actcodec.saved.operations import Operation
 
 @dataclass
 class Measurement:
-    """One saved tensor, compressed with every candidate."""
+    """The results of compressing one saved tensor with every candidate."""
 
-    nbytes: list[float]  #: by candidate; infinite for those that do not take the tensor
+    nbytes: list[float]  #: by candidate; infinite for a candidate that does not take the tensor
     errors: Tensor  #: ``||e_n||**2``, float64 (candidates, samples)
     squared_norm: float  #: ``||x||**2``
     values: int  #: per sample
     gradient_errors: Tensor  #: estimated squared error of the gradient, float64 (candidates,); grows with each gradient seen
-    beside: int = 0  #: bytes of the signs that stay beside the values
+    beside: int = 0  #: bytes of signs kept beside the values
 
     @classmethod
     def of(cls, x: Tensor, candidates: Sequence[Codec]) -> Measurement:
         """Compress ``x`` with every candidate.
 
-        NonFiniteError for NaN and infinity, which cannot be weighed; UserError when none takes ``x``, as the first one says it.
+        NonFiniteError for NaN and infinity; if no candidate takes ``x``, the UserError of the first one.
         """
         check_finite(x)
         nbytes, errors, refused = [], [], []
@@ -58,7 +58,7 @@ class Measurement:
         return cls(nbytes, torch.stack(errors), norm, sample_size(x.shape), exact.new_zeros(len(nbytes)))
 
     def listen(self, operation: Operation, result: Tensor) -> None:
-        """Weigh the errors by the gradient at the result of an operation that reads the tensor, once that is known."""
+        """Weight the errors by the gradient at the result of an operation that reads the tensor, once it is known."""
         samples = self.errors.shape[1]
         part = share(operation, self.values, max(result.numel() // samples, 1))
 

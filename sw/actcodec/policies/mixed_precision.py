@@ -1,13 +1,13 @@
-"""ActNN's mixed precision: a policy that gives every sample of every saved tensor its own number of bits (section 4).
+"""Give every sample of every saved tensor its own number of bits: ActNN's mixed precision (section 4).
 
 Two allocations share one budget, a mean number of bits over all values of a step:
 
 - every ``interval`` steps, :func:`~actcodec.codecs.actnn.allocation.greedy_allocation` over all samples of all tensors of the
-  step before says how many bits each tensor may spend;
-- in every step, :func:`~actcodec.codecs.actnn.allocation.equal_allocation` divides a tensor's bits among its samples, by
-  ranges that are those of this step and gradients that were seen before.
+  step before decides how many bits each tensor may spend;
+- in every step, :func:`~actcodec.codecs.actnn.allocation.equal_allocation` divides a tensor's bits among its samples, by the
+  ranges of this step and the gradients of earlier steps.
 
-Tensors are known again from step to step (:mod:`actcodec.policies.recurring`). Before the first allocation, and where no
+Tensors are recognised from step to step (:mod:`actcodec.policies.recurring`). Before the first allocation, and where no
 gradient is ever seen (a custom function saves the tensor), a tensor spends the mean.
 """
 
@@ -44,10 +44,10 @@ from actcodec.saved.operations import Operation
 
 @dataclass(frozen=True)
 class LayerBits:
-    """What one saved tensor had in the last step."""
+    """Size and bits of one saved tensor in the last step."""
 
     module: str
-    operation: str  #: that made it
+    operation: str  #: operation that produced the tensor
     samples: int
     values: int  #: per sample
     bits: float  #: mean over the samples
@@ -57,41 +57,41 @@ class LayerBits:
 class _Reader:
     """An operation that reads a tensor."""
 
-    kind: str  #: of its parameters, see :func:`~actcodec.policies.sensitivity.parameter_kind`
+    kind: str  #: kind of its parameters, see :func:`~actcodec.policies.sensitivity.parameter_kind`
     history: GradientHistory
     share: float | Tensor = 1.0
 
     def weight(self, samples: Tensor | None, like: Tensor) -> Tensor:
-        """What the squared error of a value of each sample weighs, float64 (N,), on the device of ``like``, (N,)."""
+        """Return the weight of a squared error in each sample, float64 (N,), on the device of ``like``, (N,)."""
         share = self.share.to(like.device) if isinstance(self.share, Tensor) else self.share
         return share * self.history.of(samples, like.numel()).to(like.device)
 
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`~actcodec.policies.recurring.Reader`."""
+        """Implement :class:`~actcodec.policies.recurring.Reader`."""
         return {"kind": self.kind, "share": self.share, "history": self.history.state_dict()}
 
 
 @dataclass
 class _Slot(Slot[_Reader]):
-    """What is known of a tensor; ``values`` are per sample, repetitions by expansion counted once."""
+    """Knowledge about one tensor; ``values`` is per sample, with values repeated by expansion counted once."""
 
-    spread: Tensor | None = None  #: unit variances of its samples then, (N,)
-    samples: Tensor | None = None  #: their numbers
-    spent: int = 0  #: sum of their bits
-    given: tuple[int, int] | None = None  #: sum of bits, and number of samples that it was meant for
+    spread: Tensor | None = None  #: unit variances of the samples of the last step, (N,)
+    samples: Tensor | None = None  #: numbers of these samples in the data set, (N,)
+    spent: int = 0  #: sum of the bits of these samples
+    given: tuple[int, int] | None = None  #: allocated sum of bits, and the number of samples it was allocated for
 
     def sensitivity(self) -> Tensor:
-        """Of the samples of the last step, float64 (N,); by ranges alone while no gradient is known."""
+        """Return the sensitivity of the last step's samples, float64 (N,); from ranges alone while no gradient is known."""
         assert self.spread is not None, "a tensor is compressed before it is weighed"
         known = [reader for reader in self.readers if reader.history.known]
         if not known:
             return self.spread
-        # An operation's first gradient may still be to come; then those that are known speak for it.
+        # Readers whose first gradient has not arrived yet are left out.
         return self.spread * torch.stack([reader.weight(self.samples, self.spread) for reader in known]).sum(0)
 
     @property
     def kind(self) -> str | None:
-        """Of the parameters whose gradient it serves; None while no gradient is known."""
+        """Return the kind of the parameters whose gradient is computed from the tensor; None while no gradient is known."""
         kinds = {reader.kind for reader in self.readers if reader.history.known}
         return next((kind for kind in PARAMETER_KINDS if kind in kinds), None)
 
@@ -105,18 +105,18 @@ class _SlotCodec(SlotCodec[_Slot, ActnnSampleCodec]):
 
     @property
     def bits(self) -> float:
-        """Mean over the samples, as it is meant before they are seen."""
+        """Return the mean over the samples that the allocation intends."""
         return self._step.mean_bits(self.slot)
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         self.slot.values = sample_size(x.shape)
         form = self._codec.compress_with(x, lambda spread: self._step.bits(self.slot, spread))
         return form if self._step.swap is None else self._step.swap.out(form)
 
 
 class _Step(Step[_Slot]):
-    """One context: gives the tensors bits and listens to their gradients."""
+    """The observer of one context: gives the tensors their bits and listens to their gradients."""
 
     def __init__(
         self, slots: Slots[_Slot], number: int, policy: MixedPrecisionPolicy, samples: Tensor | None, swap: HostSwap | None
@@ -126,15 +126,15 @@ class _Step(Step[_Slot]):
         self._policy, self._samples = policy, samples
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
-        """See Observer: other codecs than the policy's own stay as they are."""
+        """Implement :class:`Observer`. Codecs other than the policy's own are left as they are."""
         return _SlotCodec(self.slot(tensor), self._policy.codec, self) if codec is self._policy.codec else codec
 
     def mean_bits(self, slot: _Slot) -> float:
-        """Mean over a tensor's samples, of which there may be others than it was meant for."""
+        """Return the mean bits over a tensor's samples, whose number may differ from the allocated one."""
         return self._policy.mean_bits if slot.given is None else slot.given[0] / slot.given[1]
 
     def bits(self, slot: _Slot, spread: Tensor) -> Tensor:
-        """Bits of a tensor's samples, uint8 (N,)."""
+        """Return the bits of a tensor's samples, uint8 (N,)."""
         count = spread.numel()
         slot.step, slot.spread = self.number, spread
         slot.samples = self._samples if self._samples is not None and self._samples.numel() == count else None
@@ -143,7 +143,7 @@ class _Step(Step[_Slot]):
         return equal_allocation(slot.sensitivity(), slot.spent)
 
     def finished(self, operation: Operation, result: Any) -> None:
-        """See Observer: the gradient at the result will say what errors of the saved tensors weigh."""
+        """Implement :class:`Observer`. The gradient at the result will give the weight of errors of the saved tensors."""
         output = differentiable_result(result)
         for codec in operation.saved:
             if output is None or not isinstance(codec, _SlotCodec) or codec.slot.spread is None:
@@ -155,7 +155,7 @@ class _Step(Step[_Slot]):
 
 
 def _listen(output: Tensor, history: GradientHistory, count: int, samples: Tensor | None) -> None:
-    """Tell ``history`` the gradient at ``output``."""
+    """Update ``history`` with the gradient at ``output`` once the backward pass computes it."""
     on_gradient(output, lambda gradient: history.update(squared_norms(gradient, count), samples))
 
 
@@ -165,20 +165,20 @@ class MixedPrecisionPolicy(RecurringPolicy[_Slot]):
     Parameters
     ----------
     rules, codec_factory, keep_signs
-        As for :class:`Policy`. What a rule gives to the object ``codec`` takes part.
+        As in :class:`Policy`. Tensors to which a rule gives the object ``codec`` share the budget.
     codec
-        Quantises; its ``bits`` are not used.
+        Codec that quantises; its own ``bits`` are not used.
     mean_bits
-        Mean over all values of the tensors that take part, 1 to 8; codes only, Z, R and bits come on top. Less is used where
-        fractions of a bit are left over.
+        Mean over all values of these tensors, 1 to 8. Only codes are counted; Z, R and the bit widths come on top. The
+        policy uses less where fractions of a bit are left over.
     interval
-        Steps from one allocation to the next, 1 or more. The first one comes as soon as there are gradients.
+        Steps from one allocation to the next, 1 or more. The first allocation follows the first gradients.
     average
-        Weight of older gradients in a moving average, 0 (the last one counts) to below 1.
+        Weight of older gradients in a moving average, from 0 (only the last gradient counts) to below 1.
     swap
-        Moves what is compressed to host memory.
+        Moves compressed tensors to host memory.
     least_used
-        When less than this part of a CUDA allocator's memory is in use, the rest is given back before a step.
+        When less than this part of a CUDA allocator's memory is in use, the rest is released before a step.
     """
 
     def __init__(
@@ -210,11 +210,11 @@ class MixedPrecisionPolicy(RecurringPolicy[_Slot]):
         self._allocated: int | None = None
 
     def set_samples(self, samples: Tensor | None) -> None:
-        """See :class:`Policy`: gradients are then remembered by sample; UserError unless they are integers (N,) from 0 up."""
+        """Implement :class:`Policy`. Gradients are then kept by sample; UserError unless these are integers (N,) from 0 up."""
         self._samples = check_samples(samples)
 
     def observer(self) -> _Step:
-        """See :class:`Policy`; allocates first when it is time."""
+        """Implement :class:`Policy`. Allocates first when an interval has passed."""
         if self._allocated is None or self._step - self._allocated >= self.interval:
             self._allocate()
         if self._least_used is not None:
@@ -228,17 +228,17 @@ class MixedPrecisionPolicy(RecurringPolicy[_Slot]):
         return reader
 
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         return super().state_dict() | {"allocated": self._allocated}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         super().load_state_dict(state)
         self._allocated = state["allocated"]
 
     @property
     def layers(self) -> list[LayerBits]:
-        """The tensors of the last step in the order of the first one."""
+        """Return the tensors of the last step in the order in which they first occurred."""
         return [
             LayerBits(slot.tensor.module, slot.tensor.producer, count, slot.values, slot.spent / count)
             for slot in self._last_step()
@@ -249,7 +249,7 @@ class MixedPrecisionPolicy(RecurringPolicy[_Slot]):
         return [slot for slot in self._slots.of_step(self._step) if slot.spread is not None]
 
     def _allocate(self) -> None:
-        """Divide the budgets among the tensors of the last step; forget those that have not occurred for long."""
+        """Divide the budgets among tensors of the last step, and forget tensors that have not occurred for two intervals."""
         slots = self._last_step()
         for kind in PARAMETER_KINDS:
             if any(slot.kind == kind for slot in slots):
@@ -258,7 +258,7 @@ class MixedPrecisionPolicy(RecurringPolicy[_Slot]):
         self._slots.forget(self._step, self.interval)
 
     def _divide(self, slots: Sequence[_Slot]) -> None:
-        """One budget, the mean number of bits for all values of some tensors."""
+        """Divide one budget, ``mean_bits`` for each value, among some tensors."""
         sensitivity = torch.cat([slot.sensitivity().cpu() for slot in slots]).tolist()
         sizes = [slot.values for slot in slots for _ in range(_count(slot))]
         found = greedy_allocation(sensitivity, sizes, floor(self.mean_bits * sum(sizes)))
@@ -270,5 +270,5 @@ class MixedPrecisionPolicy(RecurringPolicy[_Slot]):
 
 
 def _count(slot: _Slot) -> int:
-    """Samples of a tensor in the last step that saved it."""
+    """Return the number of samples of a tensor in the last step that saved it."""
     return 0 if slot.spread is None else slot.spread.numel()

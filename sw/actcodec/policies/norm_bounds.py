@@ -1,4 +1,4 @@
-"""AC-GC's error bounds for what normalisations save; terms as in :mod:`actcodec.policies.bounds`.
+"""Compute AC-GC's error bounds for inputs of normalisations; terms as in :mod:`actcodec.policies.bounds`.
 
 ===============  =======================================================================================================
 batch norm       ``dx**2 = e**2 * ||dX||**2 * M * sigma**4 / (C * gamma**2 * g**2)`` for each channel,
@@ -28,16 +28,16 @@ def batch_norm_demand(
     *,
     independent: bool = False,
 ) -> Demand:
-    """Of a batch normalisation in training, by channel.
+    """Return the demand of a batch normalisation in training, by channel.
 
     Parameters
     ----------
     gradient, input_gradient
         G and dX, (N, C, ...).
     sigma, gamma, largest
-        (C,): standard deviation as it divides (epsilon included), factor, ``max|x|``.
+        (C,): the standard deviation used as divisor (with epsilon), the factor, and ``max|x|``.
     independent
-        Whether the errors of values are; then ``2 * (dgamma**2 + ||G||**2)`` takes the place of ``g**2``.
+        True if the errors of values are independent; then ``2 * (dgamma**2 + ||G||**2)`` replaces ``g**2``.
     """
     channels = gradient.shape[1]
     h = _by_channel(gradient) * gamma.to(torch.float64)[:, None]
@@ -55,18 +55,18 @@ def batch_norm_demand(
 def layer_norm_demand(
     gradient: Tensor, input_gradient: Tensor, sigma: Tensor, gamma: Tensor, *, independent: bool = False
 ) -> Demand:
-    """Of a layer normalisation; one error for the whole tensor.
+    """Return the demand of a layer normalisation, with one error for the whole tensor.
 
     Parameters
     ----------
     gradient, input_gradient
-        G and dX, (..., D): what is normalised together counts as the last axis.
+        G and dX, (..., D); the axes that are normalised together count as the last one.
     sigma
-        Standard deviation of each row as it divides (epsilon included), (rows,).
+        Standard deviation of each row used as divisor (with epsilon), (rows,).
     gamma
         Factor, (D,).
     independent
-        Whether the errors of values are; then ``||h||**2`` is divided by D.
+        True if the errors of values are independent; then ``||h||**2`` is divided by D.
     """
     h = gradient.detach().to(torch.float64).reshape(-1, gamma.numel()) * gamma.to(torch.float64)
     return _row_demand(h, input_gradient, sigma, independent=independent)
@@ -75,18 +75,18 @@ def layer_norm_demand(
 def group_norm_demand(
     gradient: Tensor, input_gradient: Tensor, sigma: Tensor, gamma: Tensor, *, independent: bool = False
 ) -> Demand:
-    """Of a group normalisation, or of an instance normalisation, whose groups are single channels; one error for the tensor.
+    """Return the demand of a group or instance normalisation (groups of one channel), with one error for the whole tensor.
 
     Parameters
     ----------
     gradient, input_gradient
         G and dX, (N, C, ...).
     sigma
-        Standard deviation of each group of channels of each sample as it divides (epsilon included), (N * groups,).
+        Standard deviation of each group of channels of each sample used as divisor (with epsilon), (N * groups,).
     gamma
         Factor, (C,).
     independent
-        As for :func:`layer_norm_demand`.
+        As in :func:`layer_norm_demand`.
     """
     h = gradient.detach().to(torch.float64).reshape(*gradient.shape[:2], -1) * gamma.to(torch.float64)[:, None]
     return _row_demand(h.reshape(sigma.numel(), -1), input_gradient, sigma, independent=independent)
@@ -95,13 +95,13 @@ def group_norm_demand(
 def rms_norm_demand(
     gradient: Tensor, input_gradient: Tensor, sigma: Tensor, gamma: Tensor, *, independent: bool = False
 ) -> Demand:
-    """Of a normalisation by the root mean square, ``sigma``; otherwise as :func:`layer_norm_demand`."""
+    """Return the demand of a normalisation by the root mean square ``sigma``; otherwise as :func:`layer_norm_demand`."""
     h = gradient.detach().to(torch.float64).reshape(-1, gamma.numel()) * gamma.to(torch.float64)
     return _row_demand(h, input_gradient, sigma, independent=independent, centred=False)
 
 
 def _row_demand(h: Tensor, input_gradient: Tensor, sigma: Tensor, *, independent: bool, centred: bool = True) -> Demand:
-    """Of rows that are normalised: h float64 (rows, D), dX of any shape with these rows, sigma (rows,)."""
+    """Return the demand of normalised rows: h float64 (rows, D), dX of any shape with these rows, sigma (rows,)."""
     size = h.shape[1]
     dx = input_gradient.detach().to(torch.float64).reshape(h.shape)
     sigma = sigma.to(torch.float64)
@@ -111,16 +111,16 @@ def _row_demand(h: Tensor, input_gradient: Tensor, sigma: Tensor, *, independent
 
 
 def _by_channel(x: Tensor) -> Tensor:
-    """(N, C, ...) to float64 (C, M)."""
+    """Reshape (N, C, ...) to float64 (C, M)."""
     return x.detach().to(torch.float64).transpose(0, 1).flatten(1)
 
 
 def _along_input(h: Tensor, dx: Tensor, sigma: Tensor, *, centred: bool = True) -> Tensor:
-    """``(sum of h * normalised x)**2`` of rows that are normalised, float64 (rows,), without x.
+    """Return ``(sum of h * normalised x)**2`` of normalised rows, float64 (rows,), computed without x.
 
-    ``dx = (h - mean(h) - y * mean(h * y)) / sigma`` with y, the normalised x, is what is left of h when its parts along the
-    vector of ones and along y, which have the squared norm n and are orthogonal, are taken away (Pythagoras). Without
-    ``centred`` the mean stays. Epsilon makes y shorter, and what is said here larger than it is.
+    ``dx = (h - mean(h) - y * mean(h * y)) / sigma``, with y the normalised x, is the rest of h after its parts along the
+    vector of ones and along y, which have the squared norm n and are orthogonal, are removed (Pythagoras). Without
+    ``centred`` the mean is not removed. Epsilon makes y shorter and the value returned here larger than the exact one.
     """
     size = h.shape[1]
     left = h.square().sum(1) - (sigma[:, None] * dx).square().sum(1)

@@ -1,8 +1,8 @@
-"""What is kept of a batch normalisation: a', a copy of its result, and what its input x follows by.
+"""Keep one copy of a batch normalisation's result, a', from which its input x is recomputed.
 
-``x' = mean + (a' - beta) * sigma / gamma`` is as exact as a' where errors are few parts of gamma. Channels in which a' is too
-coarse for that (beta is far from zero in units of gamma, or gamma is zero) have a copy of their x as well, without the mean
-where it is far from zero.
+``x' = mean + (a' - beta) * sigma / gamma`` is accurate where errors are a small part of gamma. Channels in which a' is too
+coarse (beta is far from zero in units of gamma, or gamma is zero) keep a copy of their x as well, without the mean where that
+is far from zero.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from actcodec.saved.statistics import TensorRecord
 
 @dataclass(frozen=True)
 class Normalisation:
-    """What a batch normalisation did, float64 (channels,)."""
+    """The parameters and statistics of a batch normalisation, float64 (channels,)."""
 
     mean: Tensor
     sigma: Tensor  #: root of variance + eps
@@ -33,7 +33,7 @@ class Normalisation:
 
     @classmethod
     def of(cls, operation: Operation, x: Tensor, arithmetic: Backend) -> Normalisation | None:
-        """Of a call that has ended, x (N, channels, ...) being its input; None for functions other than torch's own."""
+        """Return those of a finished call with input x (N, channels, ...); None for functions other than torch's own."""
         arguments = operation.kwargs
         if len(operation.args) != len(("input", "running_mean", "running_var")) or "eps" not in arguments:
             return None
@@ -49,16 +49,17 @@ class Normalisation:
 
 
 class Group:
-    """One copy, and the tensors that it stands for; its bytes are shared equally among their entries in the statistics.
+    """One copy and the tensors that it replaces; statistics share its bytes equally among their entries.
 
     Parameters
     ----------
     x, result
-        Of a batch normalisation, (N, channels, ...) with any strides. NonFiniteError for a result with NaN or infinity.
+        Input and result of a batch normalisation, (N, channels, ...) with any strides. NonFiniteError for a result with NaN
+        or infinity.
     norm
-        What it did.
+        Parameters and statistics of the normalisation.
     codec
-        Makes the copy.
+        Codec that makes the copy.
     """
 
     def __init__(self, x: Tensor, result: Tensor, norm: Normalisation, codec: CopyCodec) -> None:
@@ -82,27 +83,27 @@ class Group:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the copies and of what x follows by."""
+        """Return the bytes of the copies and of the coefficients for x."""
         parts = (self.slope, self.shift, self.alone)
         own = 0 if self.own is None else self.own.nbytes
         return self.copy.nbytes + own + sum(part.numel() * part.element_size() for part in parts)
 
     def normalised(self) -> Tensor:
-        """The values x', in shape and dtype of x."""
+        """Return x', in shape and dtype of x."""
         x = self.copy.rebuilt(Line(self.slope, self.shift))
         if self.own is not None:
             centre = self.shift[self.alone]
             own = self.own.rebuilt(Line(torch.ones_like(centre), centre))
-            x[:, self.alone] = own.to(x.dtype)  # less its mean it may have been of another
+            x[:, self.alone] = own.to(x.dtype)  # without its mean the copy may have had another dtype
         return x
 
     def count(self, record: TensorRecord) -> None:
-        """One more tensor."""
+        """Add the entry of one tensor."""
         self._records.append(record)
         self._share()
 
     def forget(self, record: TensorRecord) -> None:
-        """One tensor less; the copy stays."""
+        """Remove the entry of one tensor; the copy is kept."""
         self._records = [other for other in self._records if other is not record]
         self._share()
 

@@ -3,7 +3,7 @@
 Autograd keeps the input x of a batch normalisation and the result of the ReLU, which the next layer saves as well. Here only
 a', the copy of the result of batch normalisation before ReLU, stays, and all else follows from it:
 
-- ReLU's gradient needs the sign of a: where a' has not got it by itself, ReLU's result tells it;
+- ReLU's gradient needs the sign of a: where a' lacks it, ReLU's result gives it;
 - the next layer reads relu(a'), or a' where there is no ReLU or one that saves its input (leaky, SiLU, GELU ...);
 - batch normalisation reads ``x' = mean + (a' - beta) * sigma / gamma``.
 
@@ -48,7 +48,7 @@ _RELU = "relu"
 
 
 class _Input:
-    """The input of a batch normalisation: itself until that has computed its result, then by the group or a form of its own."""
+    """The saved input of a batch normalisation: itself until the result is known, then a group or a form of its own."""
 
     def __init__(self, x: Tensor, codec: Codec) -> None:
         self.shape, self.dtype = tuple(x.shape), x.dtype
@@ -58,18 +58,18 @@ class _Input:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all that it needs."""
+        """Return the bytes of everything that this tensor needs."""
         if self.held is not None:
             return self.held.numel() * self.held.element_size()
         assert self.kept is not None, "what is not held is kept"
         return self.kept.nbytes
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: there is no stream."""
+        """Raise UserError: a tensor of a group has no byte stream."""
         raise no_bitstream()
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The input, or x'."""
+        """Return the input, or its reconstruction x'."""
         if self.held is not None:
             return self.held
         if isinstance(self.kept, Group):
@@ -86,21 +86,21 @@ class _Output:
 
     @property
     def nbytes(self) -> int:
-        """No bytes: the group has them."""
+        """Return 0, because the group counts the bytes."""
         return 0
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: there is no stream."""
+        """Raise UserError: a tensor of a group has no byte stream."""
         raise no_bitstream()
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The values a', or relu(a')."""
+        """Compute a', or relu(a')."""
         values = self.group.copy.decompress()
         return values.relu_() if self._rectified else values
 
 
 class _InputCodec(Codec):
-    """Of one input of batch normalisation: ``copies`` are for its group, ``own`` is for an input without one."""
+    """The codec of one input of a batch normalisation: ``copies`` codes its group, ``own`` an input without a group."""
 
     def __init__(self, copies: CopyCodec, own: Codec) -> None:
         self.name = own.name
@@ -109,18 +109,18 @@ class _InputCodec(Codec):
         self.record: TensorRecord | None = None
 
     def compress(self, x: Tensor) -> _Input:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         self.packed = _Input(x, self._own)
         return self.packed
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()
 
     def settle(self, operation: Operation, result: Any) -> None:
         """Make the copy, once, from the result of the operation that saved the input.
 
-        UnfitValuesError for values that a copy cannot hold; then the input itself is kept.
+        Raise UnfitValuesError for values that a copy cannot hold; the input itself is then kept.
         """
         packed = self.packed
         if packed is None or packed.held is None:
@@ -129,7 +129,7 @@ class _InputCodec(Codec):
         try:
             packed.kept, packed.held = self._copy(x, operation, result), None
         except UnfitValuesError:
-            # In memory of its own, as the model may change the tensor.
+            # The clone protects the kept input from in-place changes by the model.
             packed.held, self.packed = x.clone(), None
             if self.record is not None:
                 self.record.codec, self.record.choice = EXACT, None
@@ -146,38 +146,38 @@ class _InputCodec(Codec):
         if norm is None or not isinstance(result, Tensor) or result.shape != x.shape or result.grad_fn is None:
             return compress_centred(x.contiguous(), self._own)
         group = Group(x, result, norm, self._copies)
-        # Weakly, or the graph would keep it beyond the backward pass.
+        # A strong reference would keep the graph alive after the backward pass.
         metadata(result.grad_fn)[_GROUP_MARK] = (weakref.ref(group), result._version)
         return group
 
 
 class _OutputCodec(Codec):
-    """Of one tensor that a group has already; ``signed``: its signs are to be exact."""
+    """The codec of one tensor that a group already holds. With ``signed`` the copy must keep its signs exactly."""
 
     def __init__(self, group: Group, *, rectified: bool, signed: bool) -> None:
         self.name = group.codec_name
         self.group, self._rectified, self._signed = group, rectified, signed
 
     def compress(self, x: Tensor) -> _Output:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         if self._signed:
             self.group.copy.keep_signs(x)
         return _Output(self.group, rectified=self._rectified)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()
 
 
 class _Groups:
-    """One context (a GroupObserver)."""
+    """The observer (GroupObserver) of one context."""
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
-        """See Observer."""
+        """Implement :class:`Observer`."""
         return codec
 
     def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
-        """See GroupObserver."""
+        """Implement :class:`GroupObserver`."""
         copies = copy_codec(codec)
         if copies is not None and operation.function == _BATCH_NORM and tensor.producer != _RELU:
             given = next(operation.tensors(), None)
@@ -185,25 +185,25 @@ class _Groups:
         return _group_of(x, operation) or codec
 
     def has_signs(self, x: Tensor, operation: Operation) -> bool:
-        """See GroupObserver."""
+        """Implement :class:`GroupObserver`."""
         return _group_of(x, operation) is not None
 
     def counted(self, codec: Codec, record: TensorRecord) -> None:
-        """See GroupObserver."""
+        """Implement :class:`GroupObserver`."""
         if isinstance(codec, _InputCodec):
             codec.record = record
         elif isinstance(codec, _OutputCodec):
             codec.group.count(record)
 
     def replaced(self, codec: Codec, record: TensorRecord) -> None:
-        """See GroupObserver."""
+        """Implement :class:`GroupObserver`."""
         if isinstance(codec, _OutputCodec):
             codec.group.forget(record)
         elif isinstance(codec, _InputCodec) and codec.packed is not None and isinstance(codec.packed.kept, Group):
             codec.packed.kept.forget(record)
 
     def finished(self, operation: Operation, result: Any) -> None:
-        """See Observer."""
+        """Implement :class:`Observer`."""
         for codec in operation.saved:
             if isinstance(codec, _InputCodec):
                 with torch.no_grad():
@@ -211,14 +211,14 @@ class _Groups:
 
 
 def copy_codec(codec: Codec) -> CopyCodec | None:
-    """What makes copies of the results of normalisations whose inputs have a codec; None where nothing does."""
+    """Return the codec that copies results of normalisations whose inputs ``codec`` would code; None if there is none."""
     if isinstance(codec, CopyCodec):
         return codec
     return SignedCodec(codec) if isinstance(codec, SfprCodec) else None
 
 
 def _group_of(x: Tensor, operation: Operation) -> _OutputCodec | None:
-    """Of a result of batch normalisation, or of a ReLU of one, that nothing has changed meanwhile."""
+    """Return the codec for an unchanged result of a batch normalisation, or of the ReLU after one; None for other tensors."""
     if x.grad_fn is None:
         return None
     group = _marked(x.grad_fn, (x._version,), x)
@@ -227,14 +227,14 @@ def _group_of(x: Tensor, operation: Operation) -> _OutputCodec | None:
     source, before = next(operation.tensors(), None), x.grad_fn.next_functions
     if operation.name != _RELU or source is None or len(before) != 1 or before[0][0] is None:
         return None
-    # In place, ReLU itself has changed it once.
+    # An in-place ReLU has increased the version by one.
     in_place = source.untyped_storage()._cdata == x.untyped_storage()._cdata
     group = _marked(before[0][0], (source._version - in_place, source._version)[: 1 + in_place], x)
     return None if group is None else _OutputCodec(group, rectified=True, signed=True)
 
 
 def _marked(node: Node, versions: tuple[int, ...], x: Tensor) -> Group | None:
-    """The living group of a node, where the tensor that it computed has one of these versions and the shape of ``x``."""
+    """Return the living group of a node if its tensor has one of these versions and the shape and dtype of ``x``, else None."""
     mark = metadata(node).get(_GROUP_MARK)
     if not isinstance(mark, tuple):
         return None
@@ -246,8 +246,8 @@ def _marked(node: Node, versions: tuple[int, ...], x: Tensor) -> Group | None:
 
 
 class GroupPolicy(Policy):
-    """A policy whose batch normalisations share a copy with what reads their results. An object serves any number of models."""
+    """A policy whose batch normalisations share copies with readers of their results. An object serves any number of models."""
 
     def observer(self) -> _Groups:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         return _Groups()

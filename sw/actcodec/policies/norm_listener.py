@@ -1,4 +1,4 @@
-"""What a normalisation of a running model asks of its input: statistics at once, the rest as gradients come back."""
+"""Derive the demand of a normalisation in a running model on its input: from statistics at once, then from gradients."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _FromGradients = Callable[[Tensor, Tensor], Demand]
 
 
 def norm_kind(operation: Operation) -> str | None:
-    """The kind of bound that a normalisation has, its function's name; None where AC-GC has none."""
+    """Return the kind of bound of a normalisation, its function's name; None where AC-GC has none."""
     if operation.function == "batch_norm" and len(operation.args) + len(operation.kwargs) <= _BATCH_NORM_ARGUMENTS:
-        # With running statistics nothing but gamma's gradient depends on the input.
+        # With running statistics only gamma's gradient depends on the input.
         return "batch_norm" if operation.argument(5, "training", False) else None
     if operation.function == "instance_norm":
         return "instance_norm" if operation.argument(5, "use_input_stats", True) else None
@@ -34,7 +34,7 @@ def norm_kind(operation: Operation) -> str | None:
 def listen_to_norm(
     kind: str, operation: Operation, output: Tensor, learn: Callable[[Demand], None], *, independent: bool
 ) -> None:
-    """Call ``learn`` with what it asks of its input; never, where no gradient goes there."""
+    """Call ``learn`` with the demand on the input once gradients have come back; never if no gradient goes to the input."""
     x = next(operation.tensors())
     places = places_of(output, x) if x.requires_grad else []
     if not places:
@@ -46,7 +46,7 @@ def listen_to_norm(
     def both(dx: Tensor) -> None:
         if received:
             gradient = received.pop()
-            # What autocast rounds on its way back does not tell the part of the gradient along the input.
+            # Rounding by autocast hides the part of the gradient along the input.
             if gradient.dtype == dx.dtype:
                 learn(demand(gradient, dx))
 
@@ -54,7 +54,7 @@ def listen_to_norm(
 
 
 def _demand(kind: str, operation: Operation, x: Tensor, *, independent: bool) -> _FromGradients:
-    """What makes a demand of G and dX; x is float64."""
+    """Return a function that computes the demand from G and dX; x is float64."""
     if kind == "batch_norm":
         channels = x.transpose(0, 1).flatten(1)
         sigma = _deviation(channels, operation.argument(7, "eps", 1e-5))
@@ -83,6 +83,6 @@ def _deviation(rows: Tensor, eps: float) -> Tensor:
 
 
 def _factor(operation: Operation, position: int, like: Tensor, size: int) -> Tensor:
-    """Gamma as it is now, float64, or ones."""
+    """Return the current gamma, float64, or ones."""
     gamma = operation.argument(position, "weight", None)
     return like.new_ones(size) if gamma is None else gamma.detach().to(torch.float64, copy=True).flatten()

@@ -1,4 +1,4 @@
-"""AC-GC's error bounds for what functions of single values save: not in the paper, derived in docs/methods/acgc.md.
+"""Compute AC-GC's error bounds for tensors saved by pointwise functions: not in the paper, derived in docs/methods/acgc.md.
 
 With z = f(x), ``dX = G * f'``. Where f' is computed from a value with the error D it is off by at most ``L * |D|``, L being the
 greatest slope of f' over the saved value, so that ``dx**2 = e**2 * ||dX||**2 / (L**2 * ||G||**2)``; nothing adds up, and errors
@@ -32,25 +32,25 @@ STEEPNESS = {
     "ExpBackward0": 1.0,
 }
 _SOFTPLUS, _POWER, _TANH, _SIGMOID = "SoftplusBackward0", "PowBackward0", "TanhBackward0", "SigmoidBackward0"
-#: Nodes that have a bound, powers but for their exponent.
+#: Nodes that have a bound; a power has one for some exponents only.
 POINTWISE_NODES = frozenset((*STEEPNESS, _SOFTPLUS, _POWER, _TANH, _SIGMOID))
 #: The greatest error of tanh and sigmoid, whose results are at most 1.
 _RESULT_LIMIT = 1 / 8
 #: The greatest error of a base that is cubed, in units of its root mean square (weighted by the gradient).
 _BASE_LIMIT = 1 / 4
 _SQUARE, _CUBE = 2, 3
-#: A quantiser's greatest error in units of its RMS error at most: a step, of 2 dx.
+#: Bound on a quantiser's greatest error in units of its RMS error: one step, or 2 dx.
 _PEAK = 2.0
 
 
 def has_pointwise_bound(node: Node) -> bool:
-    """Whether a node is one of a function of the module's tables."""
+    """Return whether a node belongs to a function of the module's tables."""
     name = node.name()
     return name in POINTWISE_NODES and (name != _POWER or _exponent(node) in (_SQUARE, _CUBE))
 
 
 def pointwise_demand_of(node: Node) -> Callable[[Tensor, Tensor], Demand]:
-    """The bound of the function of a node, whichever of its input and result it saves: of G and dX, any shape."""
+    """Return the function of G and dX, any shape, that computes a node's bound, whether its input or result is saved."""
     name, exponent = node.name(), _exponent(node)
     if name in (_TANH, _SIGMOID):
         return partial(_of_result, name)

@@ -1,6 +1,6 @@
-"""Policies: which saved tensor gets which codec. A policy is data, an ordered list of rules.
+"""Policies: ordered lists of rules, as plain data, that choose the codec of each saved tensor.
 
-The ready-made ones follow the table "which activation gets what" of JPEG-ACT, and what DIVISION and ActNN say of it:
+The ready-made policies follow JPEG-ACT's table "which activation gets what", and its counterparts of DIVISION and ActNN:
 
 ======================================  ===========  =========  ========  ===============  ========  =======
 activation                              jpeg_act     jpeg_base  sfpr      sfpr_zvc         division  actnn
@@ -36,9 +36,9 @@ from actcodec.codecs import Codec
 from actcodec.saved.operations import UNKNOWN, Operation
 from actcodec.saved.statistics import Statistics, TensorRecord
 
-#: In place of a codec: keep the tensor as it is.
+#: Used in place of a codec to keep a tensor as it is.
 EXACT = "exact"
-#: Formats that the codecs of this project take.
+#: Dtypes that the codecs of this project accept.
 CODED_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 #: ``factory(name, **options)`` makes a codec.
 CodecFactory = Callable[..., Codec]
@@ -46,16 +46,16 @@ CodecFactory = Callable[..., Codec]
 
 @dataclass(frozen=True)
 class SavedTensor:
-    """What a rule can see of a tensor that autograd saves."""
+    """The properties of a saved tensor that a rule can test."""
 
-    producer: str  #: operation that made it: conv, sum, relu, pool, dropout, norm, linear, input ...
+    producer: str  #: operation that produced it: conv, sum, relu, pool, dropout, norm, linear, input ...
     consumer: str  #: operation that saves it
     shape: tuple[int, ...]
     dtype: torch.dtype
     module: str = ""  #: name of the module in whose forward it is saved, as in ``model.named_modules()``
-    smooth: bool = True  #: whether the consumer's gradient bears small errors of it (:mod:`actcodec.saved.needs`)
-    function: str = ""  #: the consumer's own name without case and underscores (``layernorm`` of the norms)
-    loss: bool = False  #: whether it belongs to a loss (:mod:`actcodec.saved.loss`), whose gradient bears no error
+    smooth: bool = True  #: True if the consumer's gradient tolerates small errors of it (:mod:`actcodec.saved.needs`)
+    function: str = ""  #: the consumer's own name in lower case without underscores (``layernorm`` among the norms)
+    loss: bool = False  #: True if it belongs to a loss (:mod:`actcodec.saved.loss`), whose gradient tolerates no error
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class CodecSpec:
 
 @dataclass(frozen=True)
 class Rule:
-    """Tensors that match every given condition get ``codec``.
+    """Give ``codec`` to tensors that match every given condition.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Rule:
     min_rank: int = 0
 
     def matches(self, tensor: SavedTensor) -> bool:
-        """Whether all conditions hold."""
+        """Return whether all conditions hold."""
         return (
             (not self.producer or tensor.producer in self.producer)
             and (not self.consumer or tensor.consumer in self.consumer or tensor.function in self.consumer)
@@ -103,58 +103,58 @@ class Rule:
 
 
 class Observer(Protocol):
-    """What a policy that adapts itself learns while one context is open."""
+    """Interface through which a policy follows one context."""
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
-        """The codec object for one more distinct tensor, for which ``codec`` was chosen."""
+        """Return the codec object for the next distinct tensor, for which ``codec`` was chosen."""
 
     def finished(self, operation: Operation, result: Any) -> None:
-        """An operation that saved compressed tensors (:attr:`Operation.saved`) has computed its result."""
+        """Called when an operation that saved compressed tensors (:attr:`Operation.saved`) has computed its result."""
 
 
 @runtime_checkable
 class GroupObserver(Observer, Protocol):
-    """An observer that keeps several tensors in one copy."""
+    """An observer that can keep several tensors in one copy."""
 
     def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
-        """The codec of a tensor that belongs to a group, a new object; ``codec`` where it belongs to none."""
+        """Return a new codec object for a tensor that belongs to a group; ``codec`` for other tensors."""
 
     def has_signs(self, x: Tensor, operation: Operation) -> bool:
-        """Whether a group has all signs of a tensor that ``operation`` saves, so that they cost nothing."""
+        """Return whether a group holds all signs of a tensor that ``operation`` saves, so that they cost nothing."""
 
     def counted(self, codec: Codec, record: TensorRecord) -> None:
-        """``record`` is the entry of the tensor that ``codec`` has compressed."""
+        """Called with the statistics entry ``record`` of a tensor that ``codec`` has compressed."""
 
     def replaced(self, codec: Codec, record: TensorRecord) -> None:
-        """The tensor of ``record`` is no longer what ``codec`` has compressed: it is needed exactly."""
+        """Called when the tensor of ``record`` is needed exactly and replaces the form that ``codec`` made."""
 
 
 class Policy:
     """Ordered rules; the first that matches and whose codec fits the shape decides, else ``default``.
 
-    A codec that keeps only signs (``brc``) is passed over unless a ReLU saves its own result, because nothing else can
-    compute a gradient from signs. A codec with losses is passed over where the gradient would not bear them: it may become
-    infinite, NaN or zero (:mod:`actcodec.saved.needs`). Of custom autograd functions this is not known: they too get such
-    a codec only by a rule that names their consumer, ``unknown``.
+    A codec that keeps only signs (``brc``) is used only where a ReLU saves its own result, because no other gradient can be
+    computed from signs. A lossy codec is skipped where an error could make the gradient infinite, NaN or zero
+    (:mod:`actcodec.saved.needs`). Custom autograd functions are not analysed; they get a lossy codec only from a rule that
+    names their consumer, ``unknown``.
 
     Parameters
     ----------
     rules
-        In order of precedence.
+        Rules in order of precedence.
     default
-        As ``Rule.codec``; what does not fit it either stays exact.
+        As ``Rule.codec``; tensors that it does not fit stay exact.
     codec_factory
-        Makes codecs of names, ``actcodec.codec`` unless given; a bench gives one whose codecs run elsewhere.
+        Makes codecs from names, by default ``actcodec.codec``; a testbench passes one whose codecs run elsewhere.
     keep_signs
-        Whether the signs that a ReLU saves stay beside the values that another operation wants of the same tensor. A codec of
-        few bits turns small positive values into zeros, through which no gradient would pass.
+        True to keep the signs that a ReLU saves beside the values that another operation saves of the same tensor. A codec of
+        few bits turns small positive values into zeros, which would block the gradient.
     companions
-        Whether masks, indices of pools, and inputs of which only the shape is needed, are kept in their smallest lossless form.
+        True to keep masks, pool indices, and inputs of which only the shape is needed, in their smallest lossless form.
 
     Raises UserError for unknown codecs and options.
     """
 
-    #: Whether the observer is told of operations that save nothing compressed, too.
+    #: True if the observer is also called for operations that save no compressed tensor.
     every_operation = False
 
     def __init__(
@@ -170,9 +170,9 @@ class Policy:
         self.default = default
         self.keep_signs = keep_signs
         self.companions = companions
-        #: Name and options of the ready-made policy that this is.
+        #: Name and options of the ready-made policy that made this object, if any.
         self.origin: CodecSpec | None = None
-        #: Whether it was said that a codec has no kernels where its tensors are (:mod:`actcodec.policies.kernels`).
+        #: True after the warning about codecs without kernels on a device (:mod:`actcodec.policies.kernels`).
         self.kernels_told = False
         factory = codec_factory or codecs.codec
         self._codecs: dict[str, Codec] = {}
@@ -180,7 +180,7 @@ class Policy:
         self._by_default = self._resolve(default, factory)
 
     def _resolve(self, codec: str | CodecSpec | Codec, factory: CodecFactory) -> Codec | None:
-        """The codec object, one for equal specifications; None for exact."""
+        """Return the codec object, the same one for equal specifications; None for exact."""
         if codec == EXACT:
             return None
         spec = CodecSpec(codec) if isinstance(codec, str) else codec
@@ -190,7 +190,7 @@ class Policy:
         return self._codecs[key]
 
     def choose(self, tensor: SavedTensor) -> Codec | None:
-        """The codec for a tensor; None means that it is kept exactly."""
+        """Return the codec for a tensor; None means that it is kept exactly."""
         chosen = [(rule, codec) for rule, codec in zip(self.rules, self._by_rule, strict=True) if rule.matches(tensor)]
         for rule, codec in (*chosen, (None, self._by_default)):
             if codec is None:
@@ -201,32 +201,32 @@ class Policy:
 
     @property
     def codecs_of_rules(self) -> tuple[Codec, ...]:
-        """The codecs of its rules, each once."""
+        """Return the distinct codecs of the rules."""
         return tuple(self._codecs.values())
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell every codec how many epochs are over (the schedule optLH)."""
+        """Tell every codec the number of finished epochs (for the schedule optLH)."""
         for codec in self._codecs.values():
             codec.set_epoch(epoch)
 
     def restart(self, seed: int) -> None:
-        """Let every codec begin again with the random numbers of a run."""
+        """Restart the random numbers of every codec from a seed."""
         for codec in self._codecs.values():
             codec.restart(seed)
 
     def state_dict(self) -> dict[str, Any]:
-        """What goes from one step to the next: random numbers, epoch, and what a policy has learnt.
+        """Return the state that passes from one step to the next: random numbers, epoch, and learnt values.
 
-        Plain values, dtypes and tensors, so that ``torch.load(weights_only=True)`` takes what ``torch.save`` wrote. To be asked
-        for between the backward pass of one step and the forward pass of the next one.
+        The state consists of plain values, dtypes and tensors, so that ``torch.load(weights_only=True)`` accepts a file
+        written by ``torch.save``. Call this method between the backward pass of one step and the forward pass of the next.
         """
         codecs = [(codec.name, codec.state_dict()) for codec in self._codecs.values()]
         return {"kind": type(self).__name__, "codecs": codecs}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a policy of the same name and options was, with the next step the same to the last bit.
+        """Continue from the state of a policy with the same name and options; the next step is then the same to the last bit.
 
-        Tensors may be on another device than they were. UserError for the state of another policy.
+        Tensors of the state may be on another device than before. Raises UserError for the state of another policy.
         """
         kind, codecs = state.get("kind", "no policy"), state.get("codecs", ())
         theirs, mine = [name for name, _ in codecs], [codec.name for codec in self._codecs.values()]
@@ -240,24 +240,24 @@ class Policy:
             codec.load_state_dict(one)
 
     def set_samples(self, samples: Tensor | None) -> None:
-        """Tell which samples of the data set, integers (N,), the next contexts train with; only policies that adapt care."""
+        """Set the data-set indices, integers (N,), of the next contexts' samples; only adaptive policies use them."""
         del samples
 
     def observer(self) -> Observer | None:
-        """Called when a context opens: who is to be told what happens in it."""
+        """Return the observer of a context that opens, or None."""
         return None
 
     def context_closed(self, statistics: Statistics) -> None:
-        """Called when a context closes, before its backward pass, with what it kept; only policies that adapt care."""
+        """Called when a context closes, before its backward pass, with its statistics; only adaptive policies use them."""
         del statistics
 
 
-#: Consumers of which a rule that names them says that their gradients bear errors.
+#: Consumers for which a rule that names them vouches that their gradients tolerate errors.
 _VOUCHED = (UNKNOWN, "crossentropy")
 
 
 def _bears(rule: Rule | None, codec: Codec, tensor: SavedTensor) -> bool:
-    """Whether the gradient can be computed from what a codec keeps; None stands for a policy's default."""
+    """Return whether the gradient can be computed from the form of a codec; ``rule`` is None for a policy's default."""
     if codec.signs_only:
         return tensor.producer == tensor.consumer == "relu"
     named = (tensor.consumer, tensor.function)
@@ -265,7 +265,7 @@ def _bears(rule: Rule | None, codec: Codec, tensor: SavedTensor) -> bool:
     return (tensor.smooth and not tensor.loss) or codec.lossless or vouched
 
 
-#: Codecs as JPEG-ACT has them, and what the codecs beside them in its table take from it.
+#: Codecs of JPEG-ACT, and the option that the codecs beside them in its table share.
 _JPEG, _PUBLISHED = ("jpeg-act", "jpeg-base"), {"S": PUBLISHED_S}
 #: Producers of tensors with many zeros.
 SPARSE = ("relu", "pool", "dropout")
@@ -274,13 +274,13 @@ LOSS_RULES = (Rule(EXACT, producer=("softmax", "loss")), Rule(EXACT, consumer=("
 
 
 def spec_with(name: str, options: dict[str, Any]) -> CodecSpec:
-    """A specification with those of ``options`` that the codec takes."""
+    """Return a specification with those of ``options`` that the codec takes."""
     allowed = codecs.codec_options(name)
     return CodecSpec(name, {key: value for key, value in options.items() if key in allowed})
 
 
 def first_rules(options: dict[str, Any]) -> tuple[Rule, ...]:
-    """What the tables have in common: losses and softmax exact, signs for ReLU, with those options that ``brc`` takes."""
+    """Return the rules common to all tables: losses and softmax exact, signs for ReLU, with the options that ``brc`` takes."""
     return (
         *LOSS_RULES,
         Rule(spec_with("brc", options), producer=("relu",), consumer=("relu",), dtypes=CODED_DTYPES),
@@ -288,7 +288,7 @@ def first_rules(options: dict[str, Any]) -> tuple[Rule, ...]:
 
 
 def check_options(codec: str, options: dict[str, Any]) -> None:
-    """UserError for an option that a codec has not got."""
+    """Raise UserError for an option that a codec does not have."""
     allowed = codecs.codec_options(codec)
     for option in options:
         if option not in allowed:
@@ -311,17 +311,17 @@ def _table(
 
 
 def jpeg_act_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """JPEG-ACT's table, with its S. Options as for codec ``jpeg-act`` (dqt, S, ...); the other codecs take those they know."""
+    """Return JPEG-ACT's policy, with its S. Options as for codec ``jpeg-act`` (dqt, S, ...); others take theirs."""
     return _table("jpeg-act", "sfpr+zvc", "sfpr", options, codec_factory)
 
 
 def jpeg_base_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """JPEG-ACT's column JPEG-BASE. Options as for codec ``jpeg-base`` (dqt, huffman, ...); the others take those they know."""
+    """Return JPEG-ACT's policy JPEG-BASE. Options as for codec ``jpeg-base`` (dqt, huffman, ...); others take theirs."""
     return _table("jpeg-base", "sfpr", "sfpr", options, codec_factory)
 
 
 def sfpr_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """The table's column SFPR; ReLU keeps its signs. Options as for codec ``sfpr``.
+    """Return the table's column ``sfpr``; ReLU keeps its signs. Options as for codec ``sfpr``.
 
     JPEG-ACT's own has ``S=1.125, keep_signs=False``.
     """
@@ -329,12 +329,12 @@ def sfpr_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Po
 
 
 def sfpr_zvc_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """SFPR+ZVC for every activation, BRC for ReLU, which keeps its signs. Options as for codec ``sfpr+zvc``."""
+    """Return a policy of SFPR+ZVC for all activations, BRC for ReLU, which keeps its signs. Options as for ``sfpr+zvc``."""
     return _table("sfpr+zvc", "sfpr+zvc", "sfpr+zvc", options, codec_factory, keep_signs=True)
 
 
 def division_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """DIVISION: its codec for every activation of 8x8 blocks, ActNN's for other shapes, BRC for ReLU.
+    """Return DIVISION's policy: its codec for activations of 8x8 blocks, ActNN's for other shapes, BRC for ReLU.
 
     Options as for codec ``division``.
     """
@@ -342,31 +342,31 @@ def division_policy(codec_factory: CodecFactory | None = None, **options: Any) -
 
 
 def division_channel_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """DIVISION with one step for all blocks of a channel: ``range="channel"``. Other options as for codec ``division``."""
+    """Return DIVISION's policy with one step for each channel: ``range="channel"``. Other options as for codec ``division``."""
     if "range" in options:
         raise UserError("codec 'division-channel' has no option 'range': its name says it")
     return division_policy(codec_factory, range=RangeKind.CHANNEL.value, **options)
 
 
 def actnn_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """ActNN: its codec for every activation, BRC for ReLU. Options as for codec ``actnn``."""
+    """Return ActNN's policy: its codec for every activation, BRC for ReLU. Options as for codec ``actnn``."""
     return _table("actnn", "actnn", "actnn", options, codec_factory)
 
 
 def brc_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """BRC for what only a ReLU saves, everything else exact: no gradient changes. Options as for codec ``brc``."""
+    """Return a policy with BRC for tensors only a ReLU saves, others exact: no gradient changes. Options as for ``brc``."""
     spec = CodecSpec("brc", options)
     rule = Rule(spec, producer=("relu",), consumer=("relu",), dtypes=CODED_DTYPES)
     return Policy((rule,), codec_factory=codec_factory)
 
 
 def exact_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """Everything as it is, for comparison and for counting; takes no options."""
+    """Return a policy that keeps every tensor as it is, for comparison and for counting; it takes no options."""
     if options:
         raise UserError(f"codec 'none' has no option {next(iter(options))!r}: it has none")
     return Policy((), codec_factory=codec_factory, companions=False)
 
 
 def uniform_policy(codec: Codec) -> Policy:
-    """One codec object for every activation that it fits, whatever the operation; the rest exact."""
+    """Return a policy with one codec object for every activation that it fits, whatever the operation; others stay exact."""
     return Policy((), default=codec)

@@ -1,10 +1,10 @@
-"""Policies as data: plain values, and the files that hold them.
+"""Read and write policies as plain values and as files.
 
-A file is TOML or JSON and has either rules, the first that matches and fits deciding::
+A file is TOML or JSON and has either rules, of which the first that matches and fits decides::
 
     keep_signs = true                 # default: false
     companions = false                # default: true
-    default = "exact"                 # what no rule takes; "exact" unless given
+    default = "exact"                 # for tensors that no rule takes; "exact" unless given
 
     [[rules]]
     codec = "jpeg-act"                # a codec's name, or "exact"
@@ -15,7 +15,7 @@ A file is TOML or JSON and has either rules, the first that matches and fits dec
     dtypes = ["float32", "bfloat16"]
     min_rank = 3                      # 0 unless given
 
-or the name of a ready-made policy, which is how those that adapt themselves are written::
+or the name of a ready-made policy, as for all adaptive policies::
 
     policy = "actnn-L3"
     options = { bits = 1.5, interval = 20 }
@@ -39,19 +39,19 @@ from actcodec import codecs
 from actcodec.codecs import Codec
 from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecFactory, CodecSpec, Policy, Rule
 
-#: What the name of a policy file ends with.
+#: Suffixes of policy files.
 SUFFIXES = (".toml", ".json")
 _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (*CODED_DTYPES, torch.float64)}
 _NAME_OF = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def is_policy_file(name: str) -> bool:
-    """Whether a name is meant as that of a file."""
+    """Return whether a name has the suffix of a policy file."""
     return name.endswith(SUFFIXES)
 
 
 def read_data(path: str | Path, what: str = "policy file") -> dict[str, Any]:
-    """The content of a file; UserError, which calls it ``what``, when it cannot be read or is neither TOML nor JSON."""
+    """Return the content of a file; UserError, which calls it ``what``, if it cannot be read or is neither TOML nor JSON."""
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise UserError(f"{what} {path} ends with neither {' nor '.join(SUFFIXES)}: rename it")
@@ -79,9 +79,9 @@ def save_policy(policy: Policy, path: str | Path) -> None:
 
 
 def policy_data(policy: Policy) -> dict[str, Any]:
-    """A policy as plain values: its rules, or name and options of a ready-made one that adapts itself.
+    """Return a policy as plain values: its rules, or name and options of a ready-made adaptive one.
 
-    UserError for a policy that holds more than names and options, such as a codec object that no options describe.
+    UserError for a policy with more than names and options, such as a codec object that no options describe.
     """
     if type(policy) is not Policy:
         if policy.origin is None:
@@ -95,7 +95,7 @@ def policy_data(policy: Policy) -> dict[str, Any]:
 
 
 def static_policy(data: Mapping[str, Any], codec_factory: CodecFactory | None = None) -> Policy:
-    """The policy of a table with rules; UserError for whatever has no meaning in it."""
+    """Return the policy of a table with rules; UserError for unknown keys and values."""
     check_keys(data, ("rules", "default", "keep_signs", "companions"), "a policy")
     rules = of_type(data, "rules", list, [])
     default = data.get("default", EXACT)
@@ -105,13 +105,13 @@ def static_policy(data: Mapping[str, Any], codec_factory: CodecFactory | None = 
 
 
 def options_of(data: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Name and options of a table that names a ready-made policy."""
+    """Return name and options from a table that names a ready-made policy."""
     check_keys(data, ("policy", "options"), "a policy by name")
     return of_type(data, "policy", str, ""), dict(of_type(data, "options", dict, {}))
 
 
 def codec_spec(data: Any) -> str | CodecSpec:
-    """A codec of a name, or of a table with ``codec`` and ``options``."""
+    """Return the codec of a name, or of a table with ``codec`` and ``options``."""
     if isinstance(data, (str, CodecSpec)):
         return data
     if not isinstance(data, Mapping):
@@ -123,7 +123,7 @@ def codec_spec(data: Any) -> str | CodecSpec:
 
 
 def spec_of(codec: str | CodecSpec | Codec) -> CodecSpec:
-    """Name and options of a codec; UserError for an object that they do not describe."""
+    """Return name and options of a codec; UserError for an object that they do not describe."""
     if isinstance(codec, str):
         return CodecSpec(codec)
     if isinstance(codec, CodecSpec):
@@ -160,7 +160,7 @@ def _rule_data(rule: Rule) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Options as plain values."""
+    """Return an option as plain values."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, CodecSpec):
@@ -207,7 +207,7 @@ def _dtype(name: str) -> torch.dtype:
 
 
 def of_type(data: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
-    """The value of a key; UserError when it is of another type."""
+    """Return the value of a key; UserError if it has another type."""
     value = data.get(key, default)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise UserError(f"{key} = {value!r} in a policy is not allowed: use a {kind.__name__}")
@@ -215,7 +215,7 @@ def of_type(data: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
 
 
 def check_keys(data: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:
-    """UserError for a key that has no meaning in it."""
+    """Raise UserError for a key that is not allowed."""
     for key in data:
         if key not in allowed:
             raise UserError(f"{what} has no {key!r}: use {', '.join(allowed)}")

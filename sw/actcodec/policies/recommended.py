@@ -1,4 +1,4 @@
-"""Which policies are good for which kind of network, and which are stable, as benchmarks/families.py has measured it.
+"""Tell which policies are good for which kind of network, and which are stable, from measurements of benchmarks/families.py.
 
 The gradient of a policy is *good* where its cosine with the exact one is :data:`GOOD` or more, with every seed, before training
 and after it. A policy is good for a family of networks if it is on :data:`SHARE` of its models, and the others are named;
@@ -18,26 +18,26 @@ from importlib.resources import files
 from actcodec.policies.kernels import GPU, kernels_of
 from actcodec.policies.policy import CodecSpec
 
-#: A gradient whose cosine with the exact one is at least the first is good, below the second it is noise.
+#: A gradient is good if its cosine with the exact one is at least the first, and noise if it is below the second.
 GOOD, NOISE = 0.99, 0.9
-#: Part of a family's models on which the gradients of a policy that is good for it are good.
+#: Part of a family's models that must have good gradients for a policy to be good for the family.
 SHARE = 0.95
 STABLE, EXPERIMENTAL = "stable", "experimental"
-#: Policies that move tensors to other memory, and those whose gradients they have.
+#: Policies that move tensors to other memory, with the policy that has the same gradients.
 ALIKE = {"vdnn": "none", "actnn-L4": "actnn-L3", "actnn-L5": "actnn-L3"}
 _MEASURED = "measured.json"
 
 
 @dataclass(frozen=True)
 class OnFamily:
-    """A policy on all models of a family."""
+    """The results of a policy on all models of a family."""
 
-    ratio: float  #: of everything, geometric mean
+    ratio: float  #: ratio over all saved tensors, geometric mean
     cosine: float  #: lowest of all models and seeds, before training and after
-    hardest: str  #: the model that has it
+    hardest: str  #: model with the lowest cosine
     models: int
-    good_models: int  #: those on which the gradient is good with every seed
-    seeds: int  #: with one alone the policy was not good for the family, and was not tried again
+    good_models: int  #: models with a good gradient for every seed
+    seeds: int  #: number of seeds; with 1 the policy failed on the family and was not tried again
     exceptions: Mapping[str, float] = field(default_factory=dict)  #: lowest cosines of the models beside the good ones
 
     @property
@@ -48,30 +48,30 @@ class OnFamily:
 
 @dataclass(frozen=True)
 class Measured:
-    """A policy with its options, and what came of it in each family, by the family's name."""
+    """A policy with its options, and its results by name of the family."""
 
     policy: CodecSpec
     families: Mapping[str, OnFamily]
 
     @property
     def text(self) -> str:
-        """Name and options, as in ``sfpr keep_signs=True``."""
+        """Return name and options, as in ``sfpr keep_signs=True``."""
         return named(self.policy)
 
 
 def verdict(cosine: float) -> str:
-    """``good``, ``risky`` or ``noise``: what the cosine of a gradient with the exact one says."""
+    """Return ``good``, ``risky`` or ``noise`` for the cosine of a gradient with the exact one."""
     return "good" if cosine >= GOOD else "risky" if cosine >= NOISE else "noise"
 
 
 def named(spec: CodecSpec) -> str:
-    """Name and options in a line."""
+    """Return name and options in one line."""
     return " ".join([spec.name, *(f"{name}={value}" for name, value in spec.options.items())])
 
 
 @cache
 def measured() -> tuple[Measured, ...]:
-    """All policies that were measured."""
+    """Return all policies that were measured."""
     rows = json.loads(files(__package__).joinpath(_MEASURED).read_text("utf-8"))
     return tuple(
         Measured(CodecSpec(row["policy"], row["options"]), {name: OnFamily(**found) for name, found in row["families"].items()})
@@ -80,12 +80,12 @@ def measured() -> tuple[Measured, ...]:
 
 
 def families() -> tuple[str, ...]:
-    """Names of the families."""
+    """Return the names of the families."""
     return tuple(measured()[0].families)
 
 
 def recommended(family: str, among: Callable[[str], bool] = lambda name: True) -> Measured:
-    """The densest policy that is good for a family, of those whose names are ``among``."""
+    """Return the policy with the highest ratio that is good for a family, of those whose names satisfy ``among``."""
     good = (one for one in measured() if one.families[family].good and among(one.policy.name))
     return max(good, key=lambda one: one.families[family].ratio)
 
@@ -101,17 +101,17 @@ def has_gpu_kernels(name: str) -> bool:
 
 
 def exceptions(family: str, among: Callable[[str], bool] = lambda name: True) -> str:
-    """The models of a family on which its recommended policy is not good, and their cosines, in words; empty without any."""
+    """Return a phrase naming the models of a family on which its recommended policy is not good, with cosines, or ""."""
     found = recommended(family, among).families[family].exceptions
     return ", ".join(f"{model} ({cosine:.3f})" for model, cosine in found.items())
 
 
 def good_for(name: str, options: bool = True) -> tuple[str, ...]:
-    """The families for which a named policy is good, with any of the ``options`` that were measured or with none."""
+    """Return the families for which a named policy is good, with any of the measured ``options`` or without options."""
     its = [one for one in measured() if one.policy.name == ALIKE.get(name, name) and (options or not one.policy.options)]
     return tuple(family for family in families() if any(one.families[family].good for one in its))
 
 
 def status(name: str) -> str:
-    """``stable`` or ``experimental``, of a named policy."""
+    """Return the status of a named policy, ``stable`` or ``experimental``."""
     return STABLE if good_for(name) else EXPERIMENTAL

@@ -1,14 +1,14 @@
-"""Results that are computed again from what they came from, so that nothing has to be kept of them.
+"""Recompute saved results in the backward pass from the tensors they were computed from, instead of keeping them.
 
-A transformer's block saves most of its values twice and more: the input of a normalisation and its result, the input of an
+A transformer block saves most of its values twice or more: the input of a normalisation and its result, the input of an
 activation and its result, and every step between where the activation is written out (GELU by ``tanh``, gates, root mean
-squares). Where one of these is compressed, what follows from it value by value, or row by row, needs no bytes: backward
-computes it from the reconstruction. What is kept is as often less as it is coarser: an activation that is flat makes the error
-of its result smaller than that of its input.
+squares). When one of these tensors is compressed, the tensors that follow from it value by value, or row by row, need no bytes:
+the backward pass computes them from the reconstruction. Little accuracy is lost by this: where an activation is flat, the error
+of its result is smaller than the error of its input.
 
-Of each call of one of :data:`RECOMPUTED` the node of the graph that it made remembers function and arguments, a tensor
-among them by *its* node, so that nothing is held alive. When autograd saves the result, every argument must be kept (or follow
-itself from what is kept), be a parameter, or be small; else the result has a copy of its own.
+Each call of a function in :data:`RECOMPUTED` leaves a mark on the graph node of its result: the function and its arguments.
+Tensors among the arguments are recorded by *their* nodes, so that the mark keeps no tensor alive. A saved result is recomputed
+if each of its arguments is kept, recomputed itself, a parameter, or small; otherwise the result gets a copy of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from actcodec.saved.operations import Operation, is_parameter, metadata, plain
 from actcodec.saved.statistics import TensorRecord
 
 _ATTENTION = "scaleddotproductattention"
-#: Functions that are computed again, by their names without underscores: of values each for itself, of rows, and of axes.
+#: Functions whose results are recomputed, by name without underscores: pointwise, row by row, and permutations of axes.
 RECOMPUTED = frozenset(
     {
         *("gelu", "silu", "mish", "elu", "celu", "selu", "softplus"),
@@ -42,47 +42,47 @@ RECOMPUTED = frozenset(
         _ATTENTION,
     }
 )
-#: In place of a codec's name.
+#: Name that statistics show in place of a codec's name.
 RECOMPUTED_NAME = "recomputed"
 _KEPT_MARK, _CALL_MARK = "actcodec.kept", "actcodec.call"
-#: Nodes that give the same values in the same order another shape, or other memory.
+#: Nodes whose result has the same values in the same order, with another shape or in other memory.
 _RESHAPES = frozenset(f"{name}Backward0" for name in ("View", "UnsafeView", "ReshapeAlias", "Alias", "Clone"))
-#: Calls from what is kept to what is saved; GELU written out takes seven.
+#: Most calls between a kept tensor and the saved one; GELU written out takes seven.
 _MOST_CALLS = 8
-#: A tensor of so many times fewer values than the result may be held as it is.
+#: A tensor with at most 1/16 of the result's values may be held as it is.
 _SMALL = 16
-#: Autograd itself saves both factors.
+#: Functions whose two factors autograd saves itself.
 _SAVES_FACTORS = ("mul", "div")
 
 
 class KeptCodec(Codec):
-    """The codec of one tensor that others may follow from."""
+    """The codec of one tensor from which others may be recomputed."""
 
     def __init__(self, codec: Codec) -> None:
         self.name, self.keeps_zeros, self.signs_only = codec.name, codec.keeps_zeros, codec.signs_only
         self.bits = getattr(codec, "bits", None)
         self.packed: Packed | None = None
-        self.followed = False  #: whether something is computed from it
+        self.followed = False  #: True if another tensor is recomputed from this one
         self._codec = codec
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`; centres are taken off here, as the values are needed with them."""
+        """Implement :class:`Codec`. Centres are removed here, because recomputation needs values that include them."""
         self.packed = compress_centred(x, self._codec)
         return self.packed
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return decompress_centred(compressed, self._codec)
 
     def value(self) -> Tensor:
-        """The reconstruction."""
+        """Return the reconstruction."""
         assert self.packed is not None, "it is compressed before anything follows from it"
         return self.decompress(self.packed)
 
 
 @dataclass(frozen=True)
 class _Origin:
-    """A tensor by its place in the graph; ``version`` counts changes in place."""
+    """The position of a tensor in the graph; ``version`` counts its in-place changes."""
 
     node: Node
     number: int
@@ -96,54 +96,55 @@ class _Origin:
 
 @dataclass(frozen=True)
 class _Held:
-    """A parameter or a small tensor; ``nbytes`` are those that nothing else keeps."""
+    """A parameter or a small tensor; ``nbytes`` counts the bytes that nothing else keeps."""
 
     form: Exact
     nbytes: int
 
     def value(self) -> Tensor:
-        """The tensor; RuntimeError when it was changed in place since."""
+        """Return the tensor; RuntimeError if it was changed in place after it was saved."""
         return self.form.tensor()
 
 
 @dataclass(frozen=True)
 class _Call:
-    """A call whose result may be saved: its arguments are _Origin, _Held, or plain values.
+    """A call whose result may be saved. Each argument is an _Origin, a _Held, or a plain value.
 
-    The node of the result has it, and must not be reached from it: graphs are freed by counting references alone.
+    The result's node refers to this object, which must not refer back to the node: graphs are freed by reference counting
+    alone.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
-    number: int  #: of the result among those of its node
-    version: int  #: of the result
+    number: int  #: index among the results of the node
+    version: int  #: version of the result
     count: int  #: values of the result
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A call whose arguments can be had: KeptCodec, _Held, Recipe, or plain values."""
+    """A call whose arguments are all available: each is a KeptCodec, a _Held, a Recipe, or a plain value."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
-    result: Tensor  #: of no values, in the format of the result
+    result: Tensor  #: empty tensor with the dtype and device of the result
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is held for it alone."""
+        """Return the bytes of tensors that are held for this recipe alone."""
         return sum(part.nbytes for part in self._parts() if isinstance(part, (_Held, Recipe)))
 
     def value(self) -> Tensor:
-        """The result. Arguments are brought to its format, as autocast may have done."""
+        """Compute the result. Floating-point arguments are converted to its dtype, as autocast may have done."""
         arguments = [self._value(argument) for argument in self.arguments]
         keywords = {name: self._value(argument) for name, argument in self.keywords.items()}
         value: Tensor = self.function(*arguments, **keywords)
         return value
 
     def sources(self) -> Iterator[KeptCodec]:
-        """What it follows from."""
+        """Yield the codecs of the kept tensors that this result is computed from."""
         for part in self._parts():
             if isinstance(part, KeptCodec):
                 yield part
@@ -157,59 +158,59 @@ class Recipe:
         if not isinstance(argument, (KeptCodec, _Held, Recipe)):
             return argument
         value = argument.value()
-        return value.to(self.result.dtype) if value.is_floating_point() else value  # masks stay what they are
+        return value.to(self.result.dtype) if value.is_floating_point() else value  # masks are not converted
 
 
 @dataclass(frozen=True, eq=False)
 class RecomputedForm:
-    """A tensor of this shape that a recipe gives."""
+    """A saved tensor of the given shape that a recipe computes."""
 
     shape: tuple[int, ...]
     recipe: Recipe
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what the recipe holds: of most none."""
+        """Return the bytes that the recipe holds, 0 for most recipes."""
         return self.recipe.nbytes
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: there is no stream."""
+        """Raise UserError: a recomputed tensor has no byte stream."""
         raise no_bitstream()
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The values."""
+        """Compute the values."""
         return self.recipe.value().reshape(self.shape).contiguous()
 
 
 @dataclass
 class _RecomputedCodec(Codec):
-    """Of one tensor that follows."""
+    """The codec of one tensor that is recomputed."""
 
     recipe: Recipe
     name: str = field(default=RECOMPUTED_NAME, init=False)
 
     def compress(self, x: Tensor) -> RecomputedForm:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         for source in self.recipe.sources():
             source.followed = True
         return RecomputedForm(tuple(x.shape), self.recipe)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()
 
 
 class Recomputation:
-    """One context (a GroupObserver)."""
+    """The observer (GroupObserver) of one context."""
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
-        """See Observer."""
+        """Implement :class:`Observer`."""
         return codec
 
     def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
-        """See GroupObserver."""
+        """Implement :class:`GroupObserver`."""
         if all(argument is not x and argument.data_ptr() != x.data_ptr() for argument in operation.tensors()):
-            _came_about(operation, x)  # it saves its own result before it has come to its end
+            _came_about(operation, x)  # the operation saves its own result before it has finished
         recipe = recipe_of(x)
         if recipe is not None:
             return _RecomputedCodec(recipe)
@@ -219,19 +220,19 @@ class Recomputation:
         return kept
 
     def has_signs(self, x: Tensor, operation: Operation) -> bool:
-        """See GroupObserver."""
+        """Implement :class:`GroupObserver`."""
         return False
 
     def counted(self, codec: Codec, record: TensorRecord) -> None:
-        """See GroupObserver."""
+        """Implement :class:`GroupObserver`."""
 
     def replaced(self, codec: Codec, record: TensorRecord) -> None:
-        """See GroupObserver: what other tensors follow from stays."""
+        """Implement :class:`GroupObserver`. The bytes of a tensor from which others are recomputed still count."""
         if isinstance(codec, KeptCodec) and codec.followed and codec.packed is not None:
             record.bytes_compressed += codec.packed.nbytes
 
     def finished(self, operation: Operation, result: Any) -> None:
-        """See Observer: how a result came about is remembered."""
+        """Implement :class:`Observer`. Record how the result was computed."""
         _came_about(operation, result)
 
 
@@ -254,7 +255,7 @@ def _remember(operation: Operation, result: Tensor) -> None:
 
 
 class _NotHeldError(Exception):
-    """An argument is nothing that can be had again."""
+    """An argument can neither be held nor recomputed."""
 
 
 def _reference(argument: Any, operation: Operation, result: Tensor) -> Any:
@@ -274,7 +275,7 @@ def _reference(argument: Any, operation: Operation, result: Tensor) -> Any:
 
 
 def recipe_of(x: Tensor) -> Recipe | None:
-    """How the values of ``x`` follow from what is kept; None where they do not."""
+    """Return the recipe that computes ``x`` from kept tensors; None if there is none."""
     node = x.grad_fn
     copied = False
     while node is not None and node.name() in _RESHAPES:
@@ -299,7 +300,7 @@ _LOST = object()
 
 
 def _source(argument: Any, result: Tensor, calls: int) -> Any:
-    """What an argument is had from; :data:`_LOST` where it cannot be had."""
+    """Return the source of an argument; :data:`_LOST` if it is not available in the backward pass."""
     if not isinstance(argument, _Origin):
         return argument
     marks = metadata(argument.node)
@@ -314,10 +315,10 @@ def _source(argument: Any, result: Tensor, calls: int) -> Any:
 
 
 class RecomputingPolicy(Policy):
-    """A policy that keeps nothing of what follows from what it keeps. An object serves any number of models."""
+    """A policy that keeps no tensor that can be recomputed from kept ones. One object serves any number of models."""
 
     every_operation = True
 
     def observer(self) -> Recomputation:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         return Recomputation()

@@ -1,10 +1,11 @@
-"""Tensors that every step saves again, as policies that learn from one step for the next see them.
+"""Recognise tensors that every step saves again, for policies that learn from one step for the next.
 
-A tensor is known again by module, operations, shape of a sample, number format, and how often these have occurred in the step.
-Operations that read it are known again by their order. What an error of it means is learnt from the gradients that come back.
+A tensor is recognised by its module, operations, sample shape and dtype, and by the number of earlier tensors of the step that
+agree in all of these. Operations that read a tensor are recognised by their order. Gradients of the backward pass show what an
+error of the tensor would do.
 
-A policy that learns so says what it knows of a tensor (a :class:`Slot`) and of an operation that reads it, how the codec of a
-slot compresses (:class:`SlotCodec`), and what it makes of an operation that ends (:class:`Step`).
+A policy of this kind defines what it knows of a tensor (a :class:`Slot`) and of an operation that reads it, how the codec of a
+slot compresses (:class:`SlotCodec`), and what it learns from an operation that ends (:class:`Step`).
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from actcodec.codecs import Codec, Packed
 from actcodec.policies.policy import CodecFactory, Policy, Rule, SavedTensor
 from actcodec.saved.operations import Operation, tensors_in
 
-#: Intervals after which a tensor that no longer occurs is forgotten.
+#: A tensor that has not occurred for this number of intervals is forgotten.
 _FORGET_AFTER = 2
 _Key = tuple[object, ...]
 
 
 class Reader(Protocol):
-    """What is known of an operation that reads a tensor."""
+    """Knowledge about one operation that reads a tensor."""
 
     def state_dict(self) -> dict[str, Any]:
-        """That, as plain values and tensors."""
+        """Return this knowledge as plain values and tensors."""
 
 
 _Reader = TypeVar("_Reader", bound=Reader)
@@ -41,34 +42,34 @@ _Coder = TypeVar("_Coder", bound=Codec)
 
 @dataclass
 class Slot(Generic[_Reader]):
-    """What is known of a tensor that every step saves again."""
+    """Knowledge about one tensor that every step saves again."""
 
     tensor: SavedTensor
-    readers: list[_Reader] = field(default_factory=list)  #: operations that read it, in their order
-    step: int = 0  #: the last one that saved it
+    readers: list[_Reader] = field(default_factory=list)  #: operations that read the tensor, in order
+    step: int = 0  #: the last step that saved the tensor
     values: int = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """All that is known, as plain values and tensors."""
+        """Return all knowledge as plain values and tensors."""
         known = {one.name: getattr(self, one.name) for one in fields(self)}
         return known | {"tensor": dict(vars(self.tensor)), "readers": [reader.state_dict() for reader in self.readers]}
 
     def load_state_dict(self, state: Mapping[str, Any], reader_of: Callable[[Mapping[str, Any]], _Reader]) -> None:
-        """Know what a slot knew; ``reader_of`` makes readers of what they said of themselves."""
+        """Restore the knowledge that :meth:`state_dict` returned; ``reader_of`` makes a reader from its own state."""
         for name, value in state.items():
             setattr(self, name, value)
         self.tensor, self.readers = SavedTensor(**state["tensor"]), [reader_of(one) for one in state["readers"]]
 
 
 class SlotCodec(Codec, Generic[_Slot, _Coder]):
-    """The codec of one tensor in one step: compresses by what is known of it, and says in the slot what came of it.
+    """The codec of one tensor in one step: compresses by what its slot knows, and records the outcome in the slot.
 
     Parameters
     ----------
     slot
-        Of the tensor.
+        Slot of the tensor.
     codec
-        Does the work.
+        Codec that compresses the values.
     """
 
     def __init__(self, slot: _Slot, codec: _Coder) -> None:
@@ -77,22 +78,22 @@ class SlotCodec(Codec, Generic[_Slot, _Coder]):
 
     @abstractmethod
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return self._codec.decompress(compressed)
 
 
 class Slots(Generic[_Slot]):
-    """What is known of the tensors of a model, in the order in which they first occurred."""
+    """The slots of a model's tensors, in the order in which the tensors first occurred."""
 
     def __init__(self, make: Callable[[SavedTensor], _Slot]) -> None:
         self._make = make
         self._known: dict[_Key, _Slot] = {}
 
     def get(self, key: _Key, tensor: SavedTensor) -> _Slot:
-        """What is known of a tensor, made when it occurs for the first time."""
+        """Return the slot of a tensor, a new one when the tensor occurs for the first time."""
         slot = self._known.get(key)
         if slot is None:
             slot = self._known[key] = self._make(tensor)
@@ -100,36 +101,36 @@ class Slots(Generic[_Slot]):
         return slot
 
     def of_step(self, step: int) -> list[_Slot]:
-        """Those that were last saved in ``step``."""
+        """Return the slots of the tensors that ``step`` saved."""
         return [slot for slot in self._known.values() if slot.step == step]
 
     def forget(self, step: int, interval: int) -> None:
-        """Forget those that have not occurred in the last two intervals before ``step``."""
+        """Forget the tensors that have not occurred in the last two intervals before ``step``."""
         oldest = step - _FORGET_AFTER * interval
         self._known = {key: slot for key, slot in self._known.items() if slot.step > oldest}
 
     def state_dict(self) -> list[tuple[_Key, dict[str, Any]]]:
-        """Keys and slots, in their order."""
+        """Return the pairs of key and state of all slots, in order."""
         return [(key, slot.state_dict()) for key, slot in self._known.items()]
 
     def load_state_dict(
         self, state: Sequence[tuple[_Key, Mapping[str, Any]]], reader_of: Callable[[Mapping[str, Any]], Any]
     ) -> None:
-        """Know what others knew, and nothing else."""
+        """Replace all slots by those of a saved state."""
         self._known = {}
         for key, one in state:
             self.get(key, SavedTensor(**one["tensor"])).load_state_dict(one, reader_of)
 
 
 class Step(ABC, Generic[_Slot]):
-    """One context (an Observer): numbers the tensors of one step, and the operations that read each of them.
+    """The observer of one context: numbers the tensors of one step, and the operations that read each of them.
 
     Parameters
     ----------
     slots
-        Of the policy.
+        Slots of the policy.
     number
-        Of the step, from 1.
+        Number of the step, from 1.
     """
 
     def __init__(self, slots: Slots[_Slot], number: int) -> None:
@@ -140,21 +141,21 @@ class Step(ABC, Generic[_Slot]):
 
     @abstractmethod
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
-        """See Observer."""
+        """Implement :class:`Observer`."""
 
     @abstractmethod
     def finished(self, operation: Operation, result: Any) -> None:
-        """See Observer."""
+        """Implement :class:`Observer`."""
 
     def slot(self, tensor: SavedTensor) -> _Slot:
-        """Of the next tensor."""
+        """Return the slot of the next tensor of this step."""
         key: _Key = (tensor.module, tensor.producer, tensor.consumer, tensor.shape[1:], tensor.dtype)
         occurrence = self._occurrences[key]
         self._occurrences[key] += 1
         return self._slots.get((*key, occurrence), tensor)
 
     def reader(self, slot: Slot[_Reader], make: Callable[[], _Reader]) -> _Reader:
-        """The next operation that reads a tensor, made when there has been none at this place."""
+        """Return the next operation that reads a tensor, a new one when there has been none at this position."""
         place = self._reading[id(slot)]
         self._reading[id(slot)] += 1
         if place == len(slot.readers):
@@ -168,11 +169,11 @@ class RecurringPolicy(Policy, ABC, Generic[_Slot]):
     Parameters
     ----------
     rules, codec_factory
-        As for :class:`Policy`.
+        As in :class:`Policy`.
     make
-        A slot for a tensor that occurs for the first time.
+        Makes the slot of a tensor that occurs for the first time.
     keep_signs
-        As for :class:`Policy`.
+        As in :class:`Policy`.
     """
 
     def __init__(
@@ -188,37 +189,37 @@ class RecurringPolicy(Policy, ABC, Generic[_Slot]):
         self._begin()
 
     def _begin(self) -> None:
-        """Know nothing."""
+        """Forget everything."""
         self._slots = Slots(self._make)
         self._step = 0
 
     def restart(self, seed: int) -> None:
-        """See :class:`Policy`; everything learnt is forgotten."""
+        """Implement :class:`Policy`. Everything learnt is forgotten."""
         super().restart(seed)
         self._begin()
 
     @abstractmethod
     def _reader(self, state: Mapping[str, Any]) -> Any:
-        """A reader that knows what another one knew."""
+        """Return a reader with a saved state."""
 
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         return super().state_dict() | {"step": self._step, "tensors": self._slots.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         super().load_state_dict(state)
         self._step = state["step"]
         self._slots.load_state_dict(state["tensors"], self._reader)
 
 
 def differentiable_result(result: Any) -> Tensor | None:
-    """The first tensor of an operation's result through which a gradient comes back."""
+    """Return the first tensor of an operation's result that has a gradient function; None if there is none."""
     return next((tensor for tensor in tensors_in((result,)) if tensor.grad_fn is not None), None)
 
 
 def on_gradient(output: Tensor, learn: Callable[[Tensor], None]) -> None:
-    """Call ``learn`` with the gradient at a tensor that has a history. What waits for it holds no tensor of the graph."""
+    """Call ``learn`` with the gradient at a tensor that has a gradient function. The hook holds no tensor of the graph."""
     node, number = output.grad_fn, output.output_nr
     assert node is not None, "only results with a history are listened to"
 

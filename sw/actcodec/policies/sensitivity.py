@@ -1,4 +1,4 @@
-"""How much the gradient suffers from a compressed tensor: ActNN's sensitivity, by sample and layer (section 4.2).
+"""Estimate the gradient error that a compressed tensor causes: ActNN's sensitivity, by sample and layer (section 4.2).
 
 Stochastic rounding to b bits gives the values of sample n a variance of ``V_n / B**2``, ``B = 2**b - 1``, where ``V_n`` is
 :attr:`~actcodec.codecs.actnn.sample_groups.SampleForm.unit_variance`, in the paper's terms ``(G / 6) * ||R_n||**2``. A layer's
@@ -34,26 +34,26 @@ from torch import Tensor
 
 from actcodec.saved.operations import Operation
 
-#: Kinds of parameters, see :func:`parameter_kind`; what serves several counts as the first of them.
+#: Kinds of parameters, see :func:`parameter_kind`; a tensor that serves several counts as the first of them.
 PARAMETER_KINDS = ("weights", "gammas", "none")
 # Functions of two factors whose first tensor is not the left factor.
 _LEFT_IS_SECOND = frozenset({"addmm", "addmv", "baddbmm", "addbmm", "__rmatmul__"})
 
 
 def parameter_kind(operation: Operation) -> str:
-    """What the gradient is of that an operation computes from a tensor it saves: ``weights``, ``gammas`` or ``none``."""
+    """Return the kind of parameters whose gradient is computed from a saved tensor: ``weights``, ``gammas`` or ``none``."""
     return {"conv": "weights", "linear": "weights", "norm": "gammas"}.get(operation.name, "none")
 
 
 def share(operation: Operation, values: int, outputs: int) -> float | Tensor:
-    """Part of ``||g_n||**2 * V_n`` that reaches the gradient, see the module.
+    """Return the part of ``||g_n||**2 * V_n`` that reaches the gradient, see the module.
 
     Parameters
     ----------
     operation
-        What reads the tensor.
+        Operation that reads the tensor.
     values, outputs
-        Per sample: of the tensor (D) and of the result (O).
+        Values per sample of the tensor (D) and of the result (O).
     """
     tensors = list(operation.tensors())
     if operation.name == "conv" and len(tensors) > 1:
@@ -70,7 +70,7 @@ def share(operation: Operation, values: int, outputs: int) -> float | Tensor:
 
 
 def squared_norms(gradient: Tensor, samples: int) -> Tensor:
-    """``||g_n||**2``, float64 (samples,).
+    """Return ``||g_n||**2``, float64 (samples,).
 
     A result whose first axis does not count the samples (they were transposed or joined) has its norm split evenly.
     """
@@ -81,16 +81,16 @@ def squared_norms(gradient: Tensor, samples: int) -> Tensor:
 
 
 class GradientHistory:
-    """``||g_n||**2`` of one layer by sample: the last one seen, or a moving average.
+    """Keep ``||g_n||**2`` of one layer by sample: the last one seen, or a moving average.
 
-    What is not known of a sample (not seen yet, or the samples of a batch have no numbers) is taken as the layer's average over
-    the samples of a batch, a moving average likewise. A batch with an infinite gradient (loss scaling), or one
-    whose square float32 does not hold, teaches nothing.
+    A sample that has not been seen, or has no number, gets the average of the layer over the samples of a batch, itself the
+    last one or a moving average. A batch with an infinite gradient (loss scaling), or with a square too large for float32, is
+    ignored.
 
     Parameters
     ----------
     average
-        Weight of what was known before, 0 (only the last counts) to below 1.
+        Weight of earlier values, from 0 (only the last one counts) to below 1.
     """
 
     def __init__(self, average: float) -> None:
@@ -100,11 +100,11 @@ class GradientHistory:
 
     @property
     def known(self) -> bool:
-        """Whether any gradient has been seen."""
+        """Return whether any gradient has been seen."""
         return self._mean is not None
 
     def update(self, norms: Tensor, samples: Tensor | None) -> None:
-        """Learn float64 (N,) of a batch; ``samples``, int64 (N,), are their numbers in the data set."""
+        """Update with a batch, float64 (N,); ``samples``, int64 (N,), are data-set indices."""
         if not bool(norms.to(torch.float32).isfinite().all()):
             return
         mean = norms.mean()
@@ -117,7 +117,7 @@ class GradientHistory:
         table[samples] = torch.where(before.isnan(), norms, torch.lerp(norms, before, self._average)).to(torch.float32)
 
     def of(self, samples: Tensor | None, count: int) -> Tensor:
-        """The best guess for ``count`` samples, float64 (count,)."""
+        """Return the best estimate for ``count`` samples, float64 (count,)."""
         assert self._mean is not None, "no gradient is known yet"
         mean = self._mean.expand(count)
         if samples is None or self._by_sample is None or samples.numel() != count:
@@ -128,7 +128,7 @@ class GradientHistory:
         return torch.where(within & ~found.isnan(), found, mean)
 
     def _table(self, least: int, like: Tensor) -> Tensor:
-        """The table, with room for ``least`` samples."""
+        """Return the table, enlarged to hold at least ``least`` samples."""
         now = self._by_sample
         if now is None or len(now) < least:
             # Twice the room, so that growing costs no more than filling.
@@ -140,17 +140,17 @@ class GradientHistory:
         return self._by_sample
 
     def state_dict(self) -> dict[str, Any]:
-        """What is known."""
+        """Return all knowledge as plain values and tensors."""
         return {"mean": self._mean, "by_sample": None if self._by_sample is None else self._by_sample.clone()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Know that; the tensors may be on another device than the next gradient."""
+        """Restore a saved state, whose tensors may be on another device than the next gradient."""
         by_sample = state["by_sample"]
         self._mean, self._by_sample = state["mean"], None if by_sample is None else by_sample.clone()
 
 
 def check_samples(samples: Tensor | None) -> Tensor | None:
-    """Numbers of samples, int64 (N,) or None; UserError for anything else."""
+    """Return data-set indices as int64 (N,), or None; UserError for anything else."""
     if samples is None:
         return None
     if samples.is_floating_point() or samples.dtype == torch.bool or samples.ndim != 1 or bool((samples < 0).any()):

@@ -1,14 +1,14 @@
-"""Policy ``autoshift``: AC-GC's bounds set the registers of a unit for the jobs of the next steps (docs/methods/steered.md).
+"""Set a unit's registers for the jobs of the next steps from AC-GC's bounds: policy ``autoshift`` (docs/methods/steered.md).
 
-A unit is told mode, shift table, bits, scales and reconstruction point before it gets a tensor. So all of these follow from
-earlier steps: the error that the gradients allow (:mod:`actcodec.policies.error_bounds`), the largest magnitudes so far, and
-what the error was when it was last measured (:mod:`actcodec.policies.steering`). Measured is in every step that listens and
-in the few after it: the tensor is compressed in each mode that it may have, decoded, and compared. Of the modes that keep the
-error the one with the fewest bytes is used.
+A unit needs mode, shift table, bits, scales and reconstruction point before it gets a tensor. All of these therefore follow
+from earlier steps: the error that the gradients allow (:mod:`actcodec.policies.error_bounds`), the largest magnitudes so far,
+and the error when it was last measured (:mod:`actcodec.policies.steering`). The error is measured in every step that listens
+to gradients and in the few steps after it: the tensor is compressed in each mode that fits it, decoded, and compared. Among
+the modes within the allowed error the one with the fewest bytes is used.
 
-Where nothing is known yet, and where values are suddenly more than twice as large as before, tensors have 8 bits with scales of
-their own, which needs a look at them. Where not everything that reads them has a bound, they may be off by 1/252 of the largest
-magnitude, or by less where a bound that is known asks for it.
+A tensor without a measurement, or whose values are suddenly more than twice as large as before, gets 8 bits with scales
+computed from its own values. A tensor with a reader that has no bound may be off by 1/252 of its largest magnitude, or by
+less if a known bound demands it.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ from actcodec.policies.policy import CodecFactory, Rule
 from actcodec.policies.recurring import SlotCodec
 from actcodec.policies.steering import Lane
 
-#: What part of the largest magnitude so far counts a step later.
+#: Part of the largest magnitude so far that still counts one step later.
 _LASTING = 0.98
-#: Times that magnitude, and a tensor has scales of its own: a channel that was dead, or has no centre taken off any more.
+#: Growth of the largest magnitude beyond which a tensor uses scales of its own, as after a dead channel or a removed centre.
 _SURPRISE = 2.0
-#: Steps after one that listens in which errors are measured.
+#: Steps after a listening step in which errors are measured.
 SETTLING = 3
-#: In place of a setting: scales of the tensor itself.
+#: Name of the setting of a tensor with scales of its own.
 UNSTEERED = "unsteered"
 
 
 @dataclass(frozen=True)
 class SteeredLayer(BoundedLayer):
-    """What one saved tensor had in the last step."""
+    """Size, bits, error and registers of one saved tensor in the last step."""
 
-    setting: str  #: mode, and shift and point or bits, as registers had them
-    used: float | None  #: error over allowed error when it was last measured, root mean square over channels
-    measured: bool  #: whether that was in the last step
+    setting: str  #: mode with shift and point, or with bits, as set in the registers
+    used: float | None  #: last measured error over allowed error, root mean square over channels
+    measured: bool  #: True when the error was measured in the last step
 
 
 @dataclass
 class SteeredSlot(BoundSlot):
-    """What is known of a tensor: what its layers ask, how large it is, and what each mode made of it."""
+    """Knowledge about one tensor: demands of its layers, magnitudes, and the outcome of each mode."""
 
-    largest: Tensor | None = None  #: magnitudes of what shares a scale, float64 (scales,), CPU
+    largest: Tensor | None = None  #: largest magnitudes by scale, float64 (scales,), CPU
     lanes: dict[str, Lane] = field(default_factory=dict)  #: by kind of setting
-    chosen: str = ""  #: a kind; none before the first measurement
-    setting: str = ""  #: of the last step
-    used: float | None = None  #: error over allowed error of what was kept, when it was last measured
-    measured_at: int = 0  #: step
+    chosen: str = ""  #: kind of setting; empty before the first measurement
+    setting: str = ""  #: setting of the last step
+    used: float | None = None  #: last measured error of the kept values over allowed error
+    measured_at: int = 0  #: step of the last measurement
 
     def allowed(self, variance_growth: float) -> Tensor | None:
-        """The error to steer to, float64 (1,) or (scales,), CPU; None before the tensor has been seen."""
+        """Return the target error, float64 (1,) or (scales,), CPU; None before the tensor has been seen."""
         if self.largest is None:
             return None
         error = self.error(variance_growth)
@@ -76,39 +76,39 @@ class SteeredSlot(BoundSlot):
         return error
 
     def surprised(self, largest: Tensor) -> bool:
-        """Whether magnitudes are so far beyond those before that most of the values would saturate."""
+        """Return whether magnitudes are so far above earlier ones that most values would saturate."""
         return self.largest is None or len(largest) != len(self.largest) or bool((largest > _SURPRISE * self.largest).any())
 
     def seen(self, largest: Tensor) -> None:
-        """Remember the largest magnitudes of this step."""
+        """Update the largest magnitudes with those of this step."""
         known = self.largest
         self.largest = largest if known is None or len(known) != len(largest) else largest.maximum(_LASTING * known)
 
     def lanes_for(self, codec: SteeredCodec, shape: Sequence[int]) -> dict[str, Lane]:
-        """One for each kind of setting that the tensor may have."""
+        """Return one lane for each kind of setting that a tensor of this shape may have."""
         for name in codec.kinds_of(shape):
             self.lanes.setdefault(name, Lane.new(codec, KINDS[name].mode))
         return self.lanes
 
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`~actcodec.policies.recurring.Slot`."""
+        """Implement :class:`~actcodec.policies.recurring.Slot`."""
         return super().state_dict() | {"lanes": {name: lane.state_dict() for name, lane in self.lanes.items()}}
 
     def load_state_dict(self, state: Mapping[str, Any], reader_of: Callable[[Mapping[str, Any]], Any]) -> None:
-        """See :class:`~actcodec.policies.recurring.Slot`."""
+        """Implement :class:`~actcodec.policies.recurring.Slot`."""
         super().load_state_dict(state, reader_of)
         self.lanes = {name: Lane(**one) for name, one in state["lanes"].items()}
 
 
 class _SteeredSlotCodec(SlotCodec[SteeredSlot, SteeredCodec]):
-    """Compresses with the registers as they are, and measures what they do where that is due."""
+    """Compress with the registers as set, and measure the outcome of every setting in measuring steps."""
 
     def __init__(self, slot: SteeredSlot, codec: SteeredCodec, step: int, variance_growth: float, *, measures: bool) -> None:
         super().__init__(slot, codec)
         self._step, self._variance_growth, self._measures = step, variance_growth, measures
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         slot, codec = self.slot, self._codec
         largest = codec.largest(x.detach().contiguous())
         allowed = slot.allowed(self._variance_growth)
@@ -124,7 +124,7 @@ class _SteeredSlotCodec(SlotCodec[SteeredSlot, SteeredCodec]):
         slot, codec = self.slot, self._codec
         assert slot.largest is not None, "what is allowed follows from it"
         lanes, reach = slot.lanes_for(codec, x.shape), positive(slot.largest)
-        # Errors are in proportion to a channel's largest magnitude, as steps are.
+        # Errors are proportional to a channel's largest magnitude, as quantiser steps are.
         part = 1 / rms(reach / allowed)
         settings = {name: codec.setting(name, lane.step(part), reach, lane.point) for name, lane in lanes.items()}
         chosen = slot.chosen or FIRST_KIND
@@ -138,7 +138,7 @@ class _SteeredSlotCodec(SlotCodec[SteeredSlot, SteeredCodec]):
         return tried[chosen]
 
     def _used(self, x: Tensor, packed: Compressed, allowed: Tensor) -> dict[int, float]:
-        """Error over what is allowed, root mean square over channels where these have bounds, by reconstruction point."""
+        """Return error over allowed error by reconstruction point; root mean square over channels if bounds are by channel."""
         found = {}
         for point in self._codec.points_of(packed.header.mode):
             restored = self._codec.decompress(replace(packed, header=replace(packed.header, point=point)))
@@ -149,20 +149,20 @@ class _SteeredSlotCodec(SlotCodec[SteeredSlot, SteeredCodec]):
 
 
 def rms(numbers: Tensor) -> float:
-    """Root mean square."""
+    """Return the root mean square."""
     return float(numbers.square().mean().sqrt())
 
 
 class SteeredPolicy(ErrorBoundPolicy):
-    """Rules whose codecs of kind :class:`SteeredCodec` are steered; see the module. One object serves one model.
+    """Rules whose codecs of type :class:`SteeredCodec` are steered; see the module. One object serves one model.
 
     Parameters
     ----------
     rules, options, interval, window, codec_factory
-        As for :class:`ErrorBoundPolicy`; ``options.independent`` is taken at its word, though not all errors are: rounding at
-        random makes such errors, that of the shift quantiser does not.
+        As in :class:`ErrorBoundPolicy`. ``options.independent`` is not checked against the codec: stochastic rounding has
+        independent errors, the shift quantiser has not.
     settling
-        Steps after one that listens in which errors are measured too, 0 or more.
+        Number of steps after each listening step in which errors are measured too, 0 or more.
     """
 
     bounded = SteeredCodec
@@ -182,7 +182,7 @@ class SteeredPolicy(ErrorBoundPolicy):
         super().__init__(rules, options, interval, window, codec_factory, SteeredSlot)
 
     def slot_codec(self, slot: BoundSlot, codec: Codec, step: int) -> _SteeredSlotCodec:
-        """See :class:`ErrorBoundPolicy`."""
+        """Implement :class:`ErrorBoundPolicy`."""
         assert isinstance(slot, SteeredSlot), "made by this policy"
         assert isinstance(codec, SteeredCodec), "others stay as they are"
         measures = (step - 1) % self.interval <= self.settling
@@ -190,7 +190,7 @@ class SteeredPolicy(ErrorBoundPolicy):
 
     @property
     def layers(self) -> Sequence[SteeredLayer]:
-        """See :class:`ErrorBoundPolicy`."""
+        """Implement :class:`ErrorBoundPolicy`."""
         return [self._layer(slot) for slot in self._slots.of_step(self._step)]
 
     def _layer(self, slot: BoundSlot) -> SteeredLayer:

@@ -1,4 +1,4 @@
-"""Policies for transformers: one copy of what several tensors follow from, as coarse as gradients bear it.
+"""Policies for transformers: one copy for tensors that follow from each other, as coarse as the gradient allows.
 
 ======================================================  ==========================  =================
 activation                                              transformer                 transformer-nvfp4
@@ -16,7 +16,7 @@ other maps                                              blpa-coded              
 all else                                                feature-coded               nvfp4
 ======================================================  ==========================  =================
 
-What is recomputed says :mod:`actcodec.policies.recomputation`, why these codecs docs/methods/transformer.md.
+Recomputation is described in :mod:`actcodec.policies.recomputation`, the choice of codecs in docs/methods/transformer.md.
 """
 
 from __future__ import annotations
@@ -48,23 +48,27 @@ from actcodec.policies.policy import (
 from actcodec.policies.recomputation import Recomputation, RecomputingPolicy
 from actcodec.saved.operations import Operation
 
-#: Of probabilities, and of heads whose errors they amplify; of logarithms of probabilities. The gradient of a row of logits
-#: sums to zero; fewer bits spoil that, which is much where what is summed is nearly the same in all columns.
+#: Codecs of probabilities and of heads whose errors they amplify, and of logarithms of probabilities. The gradient of a row
+#: of logits sums to zero; fewer bits spoil this sum, and the error is large where the summed values are nearly equal in all
+#: columns.
 PROBABILITIES, LOGARITHMS = "mxint8", "bf16"
-#: What normalises tokens, and squares of root mean squares that are written out.
+#: Functions that normalise tokens, and squares from a root mean square that is written out.
 _TOKEN_NORMS, _SQUARES = ("layernorm", "rmsnorm"), ("pow", "square")
 _BATCH_NORM = ("batchnorm",)
-#: Bits more, by how much errors weigh (docs/methods/transformer.md).
+#: Extra bits, chosen by the weight of errors (docs/methods/transformer.md).
 _OF_ATTENTION, _OF_BATCH_NORM = 1, 2
-#: Logits up to which queries and keys need no more bits than other tensors.
+#: Logits up to which queries and keys need no extra bits.
 SHARP = 2.0
-#: Its result is computed again from queries, keys and values as they are kept.
+#: The function whose result is recomputed from the kept queries, keys and values.
 _FUSED = "scaled_dot_product_attention"
 _MAP_RANK, _TOKENS_RANK = 4, 3
 
 
 def transformer_policy(codec_factory: CodecFactory | None = None, **options: Any) -> RecomputingPolicy:
-    """The table's first column. Options as for codec ``feature-coded``: bits and backend; ``steps_of`` is that of all else."""
+    """Return the policy of the table's first column.
+
+    Options as for codec ``feature-coded``: bits and backend; ``steps_of`` applies to the last row of the table.
+    """
     bits = codecs.codec(FeatureCodedCodec.name, **options).bits  # type: ignore[attr-defined]
 
     def features(more: float = 0, **others: Any) -> CodecSpec:
@@ -88,7 +92,7 @@ def transformer_policy(codec_factory: CodecFactory | None = None, **options: Any
 
 
 def transformer_nvfp4_policy(codec_factory: CodecFactory | None = None, **options: Any) -> RecomputingPolicy:
-    """The table's second column. Options as for codec ``nvfp4`` (backend)."""
+    """Return the policy of the table's second column. Options as for codec ``nvfp4`` (backend)."""
     check_options(NVFP4, options)
     rules = (
         Rule(spec_with(PROBABILITIES, options), consumer=("attention",), dtypes=CODED_DTYPES),
@@ -98,7 +102,7 @@ def transformer_nvfp4_policy(codec_factory: CodecFactory | None = None, **option
 
 
 def _first_rules(options: dict[str, Any]) -> tuple[Rule, ...]:
-    """What both have in common."""
+    """Return the first rules, which both policies share."""
     *_, signs = first_rules(options)
     return (
         Rule(LOGARITHMS, consumer=("crossentropy",), dtypes=(torch.float32,)),
@@ -110,7 +114,7 @@ def _first_rules(options: dict[str, Any]) -> tuple[Rule, ...]:
 
 
 class TransformerPolicy(RecomputingPolicy):
-    """The rules of the table, and finer steps for queries and keys as logits grow.
+    """The rules of the table, with finer steps for queries and keys as logits grow.
 
     An error of a query changes a logit by its product with a key, however small a part of the logit that is, and probabilities
     by the exponential of it. Where the squared length of a token of x, times the scale of logits, is more than
@@ -123,33 +127,33 @@ class TransformerPolicy(RecomputingPolicy):
         self._finer: dict[float, Codec] = {}
 
     def more_bits(self, x: Tensor) -> float:
-        """Of a query or key (..., tokens, features), by how sharp it is; heads of rank 3 have been scaled already."""
+        """Return extra bits of queries or keys (..., tokens, features) by squared length; rank-3 heads are already scaled."""
         scale = x.shape[-1] ** -0.5 if x.ndim == _MAP_RANK else 1.0
         logit = scale * float(x.detach().float().square().sum(-1).mean())
         return math.ceil(2 * math.log2(max(logit / SHARP, 1.0))) / 2 if math.isfinite(logit) else 0.0
 
     def finer(self, more: float) -> Codec:
-        """The codec of heads with so many bits more."""
+        """Return the codec for heads with ``more`` extra bits."""
         bits = min(self._options["bits"] + more, MOST_BITS)
         if bits not in self._finer:
             self._finer[bits] = self._factory(FeatureCodedCodec.name, **self._options | {"bits": bits})
         return self._finer[bits]
 
     def observer(self) -> Recomputation:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         return _Sharpened(self)
 
 
 class _Sharpened(Recomputation):
-    """One context."""
+    """The observer of one context."""
 
     def __init__(self, policy: TransformerPolicy) -> None:
         self._policy = policy
-        self._sharpest = 0.0  #: bits more for queries and keys of the attention that runs
+        self._sharpest = 0.0  #: extra bits for queries and keys of the running attention
         self._attention: Operation | None = None
 
     def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
-        """See GroupObserver. Keys and queries come before values and the result, which an attention within a module keeps."""
+        """Implement :class:`GroupObserver`. An attention module keeps queries and keys before values and the result."""
         if operation.name == "attention" and x.ndim >= _TOKENS_RANK and codec.name == FeatureCodedCodec.name:
             if operation is not self._attention:
                 self._attention, self._sharpest = operation, 0.0
@@ -163,7 +167,7 @@ class _Sharpened(Recomputation):
         return super().member_codec(x, tensor, codec, operation)
 
     def finished(self, operation: Operation, result: Any) -> None:
-        """See Observer. Its tensors are not to live as long as this context does."""
+        """Implement :class:`Observer`. The operation is released, so that its tensors do not live as long as this context."""
         super().finished(operation, result)
         if operation is self._attention:
             self._attention = None

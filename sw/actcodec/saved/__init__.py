@@ -1,1 +1,1 @@
-"""Saved tensors: what operation saves them, what its gradient needs, and the forms in which they are kept."""
+"""Saved tensors: the operations that save them, the needs of their gradients, and the forms in which they are kept."""

@@ -1,4 +1,4 @@
-"""What torch's allocator for the CPU gives out while something runs, event by event."""
+"""Record the events of torch's CPU allocator while a function runs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _MEMORY_EVENT = "[memory]"
 
 @dataclass(frozen=True)
 class Allocations(Generic[Result]):
-    """Bytes of tensors on the CPU, counted from what was there before."""
+    """Bytes of tensors on the CPU, relative to the bytes in use before."""
 
     result: Result
-    peak: int  #: most at any time
-    kept: int  #: when it was over, the result included
+    peak: int  #: most bytes at any time
+    kept: int  #: bytes at the end, result included
 
     @property
     def temporary(self) -> int:
-        """How much more there was at the peak than was kept."""
+        """Bytes at the peak beyond those kept."""
         return self.peak - self.kept
 
 
 def allocations(run: Callable[[], Result]) -> Allocations[Result]:
-    """Call ``run`` under torch's profiler. What comes from elsewhere than torch's allocator (numpy, Python) is not seen."""
-    # torch.profiler, which is this one with more around it, imports the compiler: seconds.
+    """Call ``run`` under torch's profiler. Memory that does not come from torch's allocator (numpy, Python) is not seen."""
+    # torch.profiler wraps this class and imports the compiler, which takes seconds.
     with profile(use_kineto=True, profile_memory=True) as profiler:
         result = run()
     assert profiler.kineto_results is not None, "it has run"

@@ -1,9 +1,9 @@
-"""Fused attention: the sums of its softmax follow from the queries and keys that backward sees.
+"""Fused attention: recompute the sums of its softmax from the queries and keys that backward sees.
 
-Fused kernels save queries Q, keys K and values V, and of each row of the softmax the logarithm of its sum, L; backward computes
-the probabilities again, ``exp(scale Q K^T + mask - L)`` (FlashAttention: Dao et al., NeurIPS 2022, section 3.1). With L of the
-exact Q and K, but Q and K rebuilt, the error of a logit acts as its exponential: rows do not sum to one, and may overflow. With
-L of the rebuilt ones the gradient is that of a softmax whose logits are slightly off.
+Fused kernels save queries Q, keys K and values V, and for each row of the softmax the logarithm of its sum, L; backward
+computes the probabilities again, ``exp(scale Q K^T + mask - L)`` (FlashAttention: Dao et al., NeurIPS 2022, section 3.1). If L
+comes from the exact Q and K, but Q and K are rebuilt, the error of a logit acts through its exponential: rows do not sum to
+one, and may overflow. If L comes from the rebuilt ones, the gradient is that of a softmax whose logits are slightly off.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from actcodec.saved.views import Holder, codec_of
 _FUSED = "scaled_dot_product_attention"
 _MODULE = "multi_head_attention_forward"
 _RANK = 4
-#: Temporaries are this many times the logits of the rows that are worked on at a time.
+#: Size of temporaries as a multiple of the logits of the rows that are computed at a time.
 _TEMPORARIES = 3
 
 
@@ -30,14 +30,14 @@ class RowSums:
     Parameters
     ----------
     sums
-        L as it is saved, of shape (B, H, rows or more); its rows beyond those of the queries, and those that a mask leaves
-        nothing of, stay as they are.
+        L as it is saved, of shape (B, H, rows or more); rows beyond those of the queries, and rows that are masked entirely,
+        are left as they are.
     query, key
-        What holds Q of shape (B, H, rows, D) and K of shape (B, a divisor of H, columns, D).
+        Holders of Q of shape (B, H, rows, D) and K of shape (B, a divisor of H, columns, D).
     mask
-        What holds the mask, which is added to the logits; None without one.
+        Holder of the mask, which is added to the logits; None without one.
     scale, causal
-        Of the operation: factor of the logits; whether a row sees no column beyond its own number.
+        The operation's factor of the logits; True if a row sees no column beyond its own number.
     """
 
     def __init__(self, sums: Tensor, query: Holder, key: Holder, mask: Holder | None, scale: float, causal: bool) -> None:
@@ -47,7 +47,9 @@ class RowSums:
 
     @classmethod
     def of(cls, x: Tensor, operation: Operation) -> RowSums | None:
-        """The form of ``x``, which ``operation`` made for itself and saves; None where it is not L, or Q and K are exact."""
+        """Return the form of ``x``, which ``operation`` made for itself and saves; None if it is not L, or Q and K are
+        exact.
+        """
         # Autograd saves arguments in the order of their names, results after them: [attn_mask], key, query, value, L, output.
         if x.ndim != _RANK - 1 or len(operation.packed) < len(("key", "query", "value")):
             return None
@@ -69,7 +71,7 @@ class RowSums:
         return self._sums.numel() * self._sums.element_size()
 
     def tensor(self) -> Tensor:
-        """L, computed with no more memory than Q and K take."""
+        """Compute L with no more memory than Q and K take."""
         query, key = (holder.form.tensor() for holder in (self._query, self._key))
         mask = None if self._mask is None else self._mask.form.tensor()
         _, heads, rows, features = query.shape
@@ -96,7 +98,7 @@ def _lossless(holder: Holder) -> bool:
 
 
 def _scale_and_causal(operation: Operation) -> tuple[float, bool]:
-    """What the kernel multiplies logits by, and whether it masks them as causal, by the arguments of the operation."""
+    """Return the factor of the logits, and whether the kernel masks them as causal, from the arguments of the operation."""
     if operation.function == _FUSED:
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
         given = dict(zip(names, operation.args, strict=False)) | operation.kwargs
@@ -106,5 +108,5 @@ def _scale_and_causal(operation: Operation) -> tuple[float, bool]:
     bound.apply_defaults()
     given = bound.arguments
     features = given["embed_dim_to_check"] // given["num_heads"]
-    # Beside a padding mask the module puts the causal one into the mask that it passes on.
+    # With a padding mask the module merges the causal mask into the mask that it passes on.
     return features**-0.5, given["is_causal"] and given["key_padding_mask"] is None

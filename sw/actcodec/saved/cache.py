@@ -1,4 +1,4 @@
-"""Finding memory again that was already packed, so that all operations that save it, in whatever shape, share one copy."""
+"""Find memory that was already packed, so that all operations that save it, in whatever shape, share one copy."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ _Key = tuple[int, int, torch.dtype]
 
 @dataclass(frozen=True)
 class Place:
-    """Where in its storage a tensor lies, and how."""
+    """The offset and layout of a tensor within its storage."""
 
     offset: int
     layout: Layout
 
     @classmethod
     def of(cls, x: Tensor) -> Place:
-        """The place of ``x``."""
+        """Return the place of ``x``."""
         return cls(int(x.storage_offset()), Layout.of(x))
 
     @property
     def region(self) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """The same for all shapes in which the same memory can be seen without a copy: offset, extents and steps."""
+        """Offset, extents and steps, the same for all shapes in which the same memory can be seen without a copy."""
         return self.offset, self.layout.joined_axes
 
     def contains(self, other: Place) -> bool:
-        """Whether ``other`` lies within this place, which has neither gaps nor repetitions."""
+        """Return whether ``other`` lies within this place, which must have neither gaps nor repetitions."""
         end = self.offset + self.layout.span
         return self.layout.dense and self.offset <= other.offset and other.offset + other.layout.span <= end
 
 
 @dataclass(frozen=True, eq=False)
 class Found(Generic[Entry]):
-    """An entry, and the place of the tensor that it was made of."""
+    """An entry, and the place of the tensor that it was made from."""
 
     entry: Entry
     place: Place
 
 
 class _OfStorage(Generic[Entry]):
-    """What is known of one storage."""
+    """The entries of one storage."""
 
     def __init__(self, x: Tensor) -> None:
         self.storage = StorageWeakRef(x.untyped_storage())  # type: ignore[no-untyped-call]
         self.entries: dict[object, tuple[weakref.ref[Entry], Place]] = {}
-        self.widest: Place | None = None  #: of those without gaps
+        self.widest: Place | None = None  #: the longest place without gaps
 
     def get(self, region: object) -> Found[Entry] | None:
-        """The living entry of a region, or None."""
+        """Return the living entry of a region, or None."""
         found = self.entries.get(region)
         entry = None if found is None else found[0]()
         return None if found is None or entry is None else Found(entry, found[1])
@@ -74,19 +74,19 @@ class TensorCache(Generic[Entry]):
         self._storages: dict[_Key, _OfStorage[Entry]] = {}
 
     def get(self, x: Tensor) -> Found[Entry] | None:
-        """The living entry of the memory of ``x``, in this shape or another one, or None."""
+        """Return the living entry of the memory of ``x``, in this shape or another one, or None."""
         known = self._living(x)
         return None if known is None else known.get(Place.of(x).region)
 
     def whole(self, x: Tensor) -> Found[Entry] | None:
-        """The living entry of a larger tensor without gaps, a part of which ``x`` is, or None."""
+        """Return the living entry of a larger tensor without gaps that contains ``x``, or None."""
         known, place = self._living(x), Place.of(x)
         if known is None or known.widest is None or not known.widest.contains(place):
             return None
         return known.get(known.widest.region)
 
     def put(self, x: Tensor, entry: Entry) -> None:
-        """Remember the entry of ``x`` while the entry and the storage of ``x`` live."""
+        """Store the entry of ``x`` for as long as the entry and the storage of ``x`` live."""
         key, place = _key(x), Place.of(x)
         known = self._living(x)
         if known is None:

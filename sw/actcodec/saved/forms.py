@@ -1,4 +1,4 @@
-"""The forms in which a saved tensor is kept between forward and backward: as it is, in one bit per value, compressed."""
+"""The forms in which a saved tensor is kept between forward and backward: exact, in one bit per value, or compressed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from actcodec.codecs.tensor_kinds import bytes_of, kind_of
 from actcodec.golden.wide_codes import put_wide, take_wide, wide_bytes
 from actcodec.saved.layout import Layout, parts
 
-#: In place of a codec's name: what is needed, without loss, in one or two bits a value.
+#: Used in place of a codec's name for lossless forms of one or two bits per value.
 BITS = "bits"
 
 
@@ -26,11 +26,11 @@ class Form(Protocol):
         """Bytes kept."""
 
     def tensor(self) -> Tensor:
-        """The tensor that backward gets: size, stride, dtype and device of the saved one."""
+        """Return the tensor for backward, with size, stride, dtype and device of the saved one."""
 
 
 class Exact:
-    """The tensor itself, without its history (which would keep the graph alive in a cycle).
+    """The tensor itself, detached from its graph (which it would keep alive in a cycle).
 
     It shares its memory with the model, so that a change in place between forward and backward would silently change the
     gradient: :meth:`tensor` raises as autograd does without hooks.
@@ -47,11 +47,11 @@ class Exact:
 
     @property
     def changed(self) -> bool:
-        """Return whether the tensor was changed in place since."""
+        """Return whether the tensor was changed in place after it was saved."""
         return self._tensor._version != self._version
 
     def tensor(self) -> Tensor:
-        """The tensor; RuntimeError when it was changed in place."""
+        """Return the tensor; RuntimeError if it was changed in place."""
         if self.changed:
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: "
@@ -62,9 +62,9 @@ class Exact:
 
 
 class Bits:
-    """Two distinct values, zero and one other, in one bit per value; exact.
+    """A tensor of zeros and one other value, in one bit per value; exact.
 
-    Boolean masks, and the float masks of dropout (0 and 1 / (1 - p)).
+    It holds boolean masks, and the float masks of dropout (0 and 1 / (1 - p)).
     """
 
     def __init__(self, x: Tensor, scale: Tensor) -> None:
@@ -78,7 +78,7 @@ class Bits:
 
     @classmethod
     def of(cls, x: Tensor) -> Bits | None:
-        """The packed form, or None when ``x`` has other values than zero and one positive number."""
+        """Return the packed form, or None if ``x`` has values other than zero and one positive number."""
         if Layout.of(x).overlaps or x.numel() == 0:
             return None
         if x.dtype == torch.bool:
@@ -91,7 +91,7 @@ class Bits:
             return None
         for part in parts(flat.numel()):
             values = flat[part]
-            # -0.0 would come back as 0.0, which is equal but not the same.
+            # -0.0 would come back as 0.0, which is equal but has other bits.
             if not bool((((values == 0) & ~torch.signbit(values)) | (values == scale)).all()):
                 return None
         return cls(x, scale)
@@ -102,7 +102,7 @@ class Bits:
         return self._bytes.numel() + self._scale.element_size()
 
     def tensor(self) -> Tensor:
-        """The mask."""
+        """Return the mask."""
         flat = torch.empty(self._count, dtype=self._layout.dtype, device=self._layout.device)
         for part in parts(self._count):
             flat[part] = take_wide(self._bytes, 1, self._count, part, torch.uint8)
@@ -111,7 +111,7 @@ class Bits:
 
 
 class Coded:
-    """A tensor compressed by a codec. It is a copy: nothing that happens to the original later matters."""
+    """A tensor compressed by a codec: a copy, which later changes of the original do not affect."""
 
     def __init__(self, x: Tensor, codec: Codec) -> None:
         self._layout = Layout.of(x)
@@ -120,7 +120,7 @@ class Coded:
 
     @property
     def keeps_zeros(self) -> bool:
-        """Whether the reconstruction is zero where the values are and nowhere else."""
+        """Return whether the reconstruction is zero exactly where the values are."""
         return self.codec.keeps_zeros and not isinstance(self._packed, CentredForm)
 
     @property
@@ -129,12 +129,12 @@ class Coded:
         return int(self._packed.nbytes)
 
     def tensor(self) -> Tensor:
-        """The reconstruction; ReconstructionError when the codec returns another shape or dtype."""
+        """Return the reconstruction; ReconstructionError if the codec returns another shape or dtype."""
         return self._layout.restore(decompress_centred(self._packed, self.codec), f"codec {self.codec.name!r}")
 
 
 def distinct_bytes(x: Tensor) -> int:
-    """Bytes of the values of ``x``, those repeated by expansion counted once; of sparse tensors what is there."""
+    """Return the bytes of the values of ``x``, values repeated by expansion counted once; for sparse tensors those stored."""
     if kind_of(x) is not None:
         return bytes_of(x)
     return prod(Layout.of(x).distinct_size) * x.element_size()

@@ -1,4 +1,4 @@
-"""What is kept of a saved tensor, and what the graph holds in its place."""
+"""Objects that the graph holds in place of saved tensors."""
 
 from __future__ import annotations
 
@@ -14,65 +14,66 @@ from actcodec.saved.shape_only import ShapeOnly
 from actcodec.saved.statistics import TensorRecord
 from actcodec.saved.views import View, codec_of
 
-#: Forms without values, each of which serves the operation that it was made for and no other.
+#: Forms without values, each of which serves only the operation that it was made for.
 _WITHOUT_VALUES = (ShapeOnly, RegionBits, ExtremeBits)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A form, and what the statistics say of it."""
+    """A form, with its entries for the statistics."""
 
     form: Form
-    codec: str  #: its name, or one of the words that stand for it, as in :class:`TensorRecord`
+    codec: str  #: name of the codec, or a word in its place, as in :class:`TensorRecord`
     relative_error: float | None = None
-    choice: int | None = None  #: place of the codec among all that were chosen; None where there is none
+    choice: int | None = None  #: index of the codec among all that were chosen; None if there is none
 
     @property
     def keeps_zeros(self) -> bool:
-        """Whether what comes back is zero where the values are and nowhere else."""
+        """Return whether the rebuilt tensor is zero exactly where the saved one is."""
         return isinstance(self.form, Exact) or (isinstance(self.form, Coded) and self.form.keeps_zeros)
 
     def enter(self, record: TensorRecord) -> None:
-        """Make the record of a tensor say that this is kept of it."""
+        """Write codec, bytes and error of this form into the record of a tensor."""
         record.codec, record.choice = self.codec, self.choice
         record.bytes_compressed, record.relative_error = self.form.nbytes, self.relative_error
 
 
 class Saved:
-    """What the graph holds in place of one distinct tensor: a form, which a stronger one may replace, and where it is counted.
+    """The object that the graph holds for one distinct tensor: a replaceable form, and its place in the statistics.
 
     Parameters
     ----------
     form
-        What backward rebuilds the tensor from.
+        The form from which backward rebuilds the tensor.
     record
-        Its entry in the statistics; None while it is counted as no activation.
+        The tensor's entry in the statistics; None if it does not count as an activation.
     uncounted
-        As what it is counted then.
+        Kind under which a tensor without record is counted.
     beside
-        Bytes of the signs and regions that other operations keep of the same tensor; they are in the record too.
+        Bytes of signs and regions that other operations keep of the same tensor; the record includes them.
     """
 
     __slots__ = ("__weakref__", "beside", "form", "record", "uncounted", "weights")
 
     def __init__(self, form: Form, record: TensorRecord | None = None, *, uncounted: str = "", beside: int = 0) -> None:
         self.form, self.record, self.uncounted, self.beside = form, record, uncounted, beside
-        #: For each operation that reads a codec's form the weight for whose gradient it does; None where it is for others, too.
+        #: For each operation that reads a codec's form: the weight whose gradient needs it, or None if other gradients need it
+        #: too.
         self.weights: list[Node | Tensor | None] = []
 
     @property
     def without_values(self) -> bool:
-        """Whether no other operation can use it."""
+        """Return whether no other operation can use the form."""
         return isinstance(self.form, _WITHOUT_VALUES)
 
     @property
     def exact(self) -> bool:
-        """Whether it has the tensor's own values."""
+        """Return whether the form has the tensor's own values."""
         return not self.without_values and codec_of(self.form) is None
 
 
 def seen_as(x: Tensor, found: Found[Saved]) -> Saved:
-    """What is kept in the shape of ``x``; no other object where it has that shape."""
+    """Return the saved tensor in the shape of ``x``; the same object if it has that shape already."""
     place, saved = Place.of(x), found.entry
     if place == found.place:
         return saved
@@ -80,5 +81,5 @@ def seen_as(x: Tensor, found: Found[Saved]) -> Saved:
 
 
 def seen_from(place: Place, saved: Saved, origin: Place) -> Form:
-    """The form of a tensor at ``place`` that follows from what is kept of one at ``origin``."""
+    """Return the form of a tensor at ``place``, derived from the form of the one at ``origin``."""
     return saved.form if place == origin else View(place, saved, origin)

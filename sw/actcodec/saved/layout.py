@@ -1,4 +1,4 @@
-"""Strides: a saved tensor is compressed as a plain contiguous tensor and comes back in the layout that it had."""
+"""Layouts of tensors: a saved tensor is compressed as a plain contiguous tensor and comes back with its own strides."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from math import prod
 import torch
 from torch import Tensor
 
-#: Lossless forms are made and undone in so many parts, so that what that takes besides is a fraction of the tensor ...
+#: Number of parts in which lossless forms are packed and unpacked, so that temporaries are a fraction of the tensor ...
 _PARTS = 16
-#: ... of so many values at least, a multiple of 8, so that small tensors are not handled value by value.
+#: ... and least values of a part, a multiple of 8, so that small tensors are not handled value by value.
 _LEAST_PART = 1024
 
 
@@ -41,7 +41,7 @@ class Layout:
 
     @property
     def overlaps(self) -> bool:
-        """Whether several positions may share memory other than by expansion (sliding windows)."""
+        """Return whether several positions may share memory other than by expansion (sliding windows)."""
         reach = 0
         for extent, step in reversed(self.joined_axes):
             if step <= reach:
@@ -51,9 +51,9 @@ class Layout:
 
     @cached_property
     def joined_axes(self) -> tuple[tuple[int, int], ...]:
-        """Extents and steps of the distinct values, as few as they can be, the longest steps first.
+        """Extents and steps of the distinct values, merged into as few axes as possible, the longest steps first.
 
-        The same for all shapes in which the same memory can be seen.
+        The result is the same for all shapes in which the same memory can be seen.
         """
         joined: list[tuple[int, int]] = []
         for axis in self._order:
@@ -68,17 +68,17 @@ class Layout:
 
     @property
     def span(self) -> int:
-        """From the first value in memory to the last one, both included."""
+        """Number of elements from the first value in memory to the last one, both included."""
         return 1 + sum((extent - 1) * step for extent, step in self.joined_axes)
 
     @property
     def dense(self) -> bool:
-        """Whether the distinct values lie side by side in memory."""
+        """Return whether the distinct values lie side by side in memory."""
         return not self.joined_axes or (len(self.joined_axes) == 1 and self.joined_axes[0][1] == 1)
 
     @property
     def contiguous(self) -> bool:
-        """Whether the strides are those of a new tensor, those of axes of extent 1 included: they tell the memory format."""
+        """Return whether the strides are those of a new contiguous tensor, also for axes of extent 1, which tell the format."""
         return self.stride == tuple(prod(self.size[axis + 1 :]) for axis in range(len(self.size)))
 
     def distinct_values(self, x: Tensor) -> Tensor:
@@ -90,23 +90,25 @@ class Layout:
 
     @property
     def _order(self) -> list[int]:
-        """The axes as they lie in memory, the one with the longest steps first."""
+        """The axes in memory order, the one with the longest steps first."""
         return sorted(range(len(self.size)), key=lambda axis: self.stride[axis], reverse=True)
 
     @property
     def strides_in_memory(self) -> tuple[int, ...]:
-        """Of each axis, how far apart its neighbours are in :meth:`in_memory_order`; whatever for axes of extent 1."""
+        """Distance between neighbours along each axis in :meth:`in_memory_order`; arbitrary for axes of extent 1."""
         size, order = self.distinct_size, self._order
         steps = {axis: prod(size[inner] for inner in order[place + 1 :]) for place, axis in enumerate(order)}
         return tuple(steps[axis] for axis in range(len(size)))
 
     def in_memory_order(self, x: Tensor) -> Tensor:
-        """The distinct values of ``x``, (n,), in the order in which they lie in memory: no copy of a tensor without gaps."""
+        """Return the distinct values of ``x``, (n,), in memory order; without a copy if the tensor has no gaps."""
         narrowed = x.detach().as_strided(self.distinct_size, self.stride, x.storage_offset())
         return narrowed.permute(self._order).reshape(-1)
 
     def from_memory_order(self, values: Tensor) -> Tensor:
-        """A tensor of this layout from :meth:`in_memory_order`; it has the memory of ``values`` when the layout has no gaps."""
+        """Return a tensor of this layout from :meth:`in_memory_order`; it shares the memory of ``values`` if there are no
+        gaps.
+        """
         if self.dense:
             return values.as_strided(self.size, self.stride)
         laid_out = torch.empty_strided(self.distinct_size, self.stride, dtype=self.dtype, device=self.device)
@@ -115,9 +117,9 @@ class Layout:
         return laid_out.as_strided(self.size, self.stride)
 
     def restore(self, values: Tensor, source: str) -> Tensor:
-        """A tensor of this layout from :meth:`distinct_values`.
+        """Return a tensor of this layout from :meth:`distinct_values`.
 
-        Raises ReconstructionError, naming ``source``, when ``values`` has not the shape and dtype that it must have.
+        Raises ReconstructionError, naming ``source``, if ``values`` has another shape or dtype.
         """
         if tuple(values.shape) != self.distinct_size or values.dtype != self.dtype:
             raise ReconstructionError(
@@ -132,6 +134,6 @@ class Layout:
 
 
 def parts(count: int) -> Iterator[slice]:
-    """``count`` values in a few parts, each of which begins at a multiple of 8."""
+    """Divide ``count`` values into a few slices, each of which begins at a multiple of 8."""
     length = max(-(-count // (8 * _PARTS)) * 8, _LEAST_PART)
     return (slice(start, min(start + length, count)) for start in range(0, count, length))

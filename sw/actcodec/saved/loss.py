@@ -5,7 +5,7 @@ A loss is
 - code in the ``forward`` of a module that is called a loss or a criterion, by its class or by its name in the model, and in
   modules without parameters that it calls;
 - code outside of every network, behind one: no step says where its forward pass ends, so that it is decided when a tensor is
-  saved. What stands between two calls of a network counts as a loss, too.
+  saved. Code between two calls of a network counts as a loss, too.
 
 A network is a module of the model, or any module with parameters: the networks within a perceptual loss, the teacher of a
 distillation and a critic are networks. A module without parameters that is none of the model's is no network, whatever it is

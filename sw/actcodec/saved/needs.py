@@ -1,20 +1,22 @@
-"""What the backward pass of each of torch's functions needs of the tensors that it saves: one table.
+"""Table of the needs of each torch function's backward pass: values, sizes or regions of its saved tensors.
 
-A gradient bears small errors of a saved tensor where its formula is smooth in it. It does not where the formula
+A gradient tolerates small errors of a saved tensor where its formula is smooth in that tensor. It does not where the formula
 
-- tests the tensor for equality: ``amax`` gives its gradient to the values that equal its result. Of values that are rebuilt
-  apart from the result none does, and the gradient is 0/0, or zero;
-- has a pole in it, or an end of its domain: ``sqrt``, ``log``, the denominator of ``div``, ``prod``. A value that is rounded to
+- tests the tensor for equality: ``amax`` gives its gradient to the values that equal its result. Values that are rebuilt
+  separately from the result do not equal it, and the gradient is 0/0, or zero;
+- has a pole, or an end of its domain: ``sqrt``, ``log``, the denominator of ``div``, ``prod``. A value that is rounded to
   zero, or beyond it, makes the gradient infinite, or NaN.
 
-A 2-norm has its pole where all its values are zero at once: it bears errors that are small beside it (:func:`norm_of`).
+A 2-norm has its pole where all its values are zero at once: it tolerates errors that are small relative to it
+(:func:`norm_of`).
 
-A function is therefore taken to bear errors only if it is known to (:data:`SMOOTH`, :data:`BY_ARGUMENTS`); what any other
-one saves is kept exactly, one that torch has not got yet included. Of some functions backward needs less than values: sizes
-(:data:`SIZES`), or which of a few regions each value lies in (:data:`REGIONS`, :data:`EXTREMES`); this much is kept exactly.
+A function is therefore assumed to tolerate errors only if it is known to (:data:`SMOOTH`, :data:`BY_ARGUMENTS`); tensors saved
+by any other function are kept exactly, which includes functions of later torch versions. Some functions need less than values
+in backward: sizes (:data:`SIZES`), or the region that each value lies in (:data:`REGIONS`, :data:`EXTREMES`); these are kept
+exactly.
 
-Names are those of the functions without underscores, so that ``Tensor.__mul__``, ``mul_`` and ``torch.mul`` are one. The pack
-hook is told no node of the graph, as there is none before a function has ended.
+Names are function names without underscores, so that ``Tensor.__mul__``, ``mul_`` and ``torch.mul`` are one. The table uses
+names because no graph node exists when the pack hook is called: the function has not ended.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def _names(*lists: str) -> frozenset[str]:
     return frozenset(name for names in lists for name in names.split())
 
 
-#: Functions whose gradients bear small errors of every tensor that they save.
+#: Functions whose gradients tolerate small errors of every tensor that they save.
 SMOOTH = _names(
     # Products: linear in each factor.
     "conv1d conv2d conv3d convtranspose1d convtranspose2d convtranspose3d convolution convtbc",
@@ -57,14 +59,14 @@ SMOOTH = _names(
 
 _SUFFIXES = ("", "withindices")
 #: Functions that save their input, and no other floating-point tensor, for its sizes: ``pad`` with mode reflect or replicate,
-#: ``interpolate`` with mode area. A max pool has its indices besides.
+#: ``interpolate`` with mode area. A max pool saves indices as well.
 SIZES = _names("gather takealongdim take maskedselect indexadd indexcopy interpolate pad") | {
     *(f"{kind}avgpool{rank}d" for kind in ("", "adaptive") for rank in _RANKS),
     *(f"{kind}maxpool{rank}d{suffix}" for kind in ("", "adaptive") for rank in _RANKS for suffix in _SUFFIXES),
     *(f"fractionalmaxpool{rank}d{suffix}" for rank in (2, 3) for suffix in _SUFFIXES),
 }
 
-#: How ``scatter_reduce`` reduces where it saves tensors for their sizes alone.
+#: Reductions of ``scatter_reduce`` that save tensors for their sizes alone.
 _COUNTING = ("sum", "mean")
 
 
@@ -75,7 +77,7 @@ def needs_sizes(operation: Operation) -> bool:
 
 
 def _numerator(operation: Operation, x: Tensor) -> bool:
-    """Of a quotient the numerator alone: the denominator's gradient divides by its square."""
+    """Return whether ``x`` is the numerator of a quotient alone; the denominator's gradient divides by its square."""
     if len(operation.args) < len(("input", "other")):
         return False
     numerator, denominator = operation.args[:2]
@@ -83,20 +85,20 @@ def _numerator(operation: Operation, x: Tensor) -> bool:
 
 
 def _whole_power(operation: Operation, x: Tensor) -> bool:
-    """Powers from 2 on: others have a pole at zero, or no real value below it."""
+    """Return whether the exponent is a whole number from 2; other powers have a pole at zero, or no real value below it."""
     exponent = _arguments(operation, {"input": None, "exponent": None})["exponent"]
     return isinstance(exponent, (int, float)) and exponent >= 2 and float(exponent).is_integer()
 
 
 @dataclass(frozen=True)
 class Norm:
-    """2-norms of the values along some axes, all of them where none are given: of the values, or of what they deviate by."""
+    """2-norms along some axes, or along all if none are given: of values, or of their deviations from the mean."""
 
     axes: tuple[int, ...] = ()
     centred: bool = False
 
     def of(self, x: Tensor) -> Tensor:
-        """The norms in the shape of ``x`` with extent 1 along the axes."""
+        """Compute the norms in the shape of ``x`` with extent 1 along the axes."""
         axes = self.axes or tuple(range(x.ndim))
         x = x.to(torch.promote_types(x.dtype, torch.float32))
         values = x - x.mean(axes, keepdim=True) if self.centred else x
@@ -104,7 +106,7 @@ class Norm:
         return norms
 
 
-#: Arguments with which norms are the same.
+#: Arguments that do not change which norms are taken.
 _ANY_NORMS = ("keepdim", "dtype", "out", "eps", "unbiased", "correction")
 
 
@@ -112,8 +114,8 @@ _ANY_NORMS = ("keepdim", "dtype", "out", "eps", "unbiased", "correction")
 class _Norms:
     """A function that takes 2-norms of its first argument.
 
-    ``defaults`` are the names of the arguments in their order, and what they are unless given. ``order`` is the one that may
-    name other norms, ``two`` what it is for this one: if it is something else, nothing is known of the function.
+    ``defaults`` maps the names of the arguments, in order, to their defaults. ``order`` names the argument that selects the
+    norm, and ``two`` lists its values for this norm; with any other value the function counts as unknown.
     """
 
     defaults: dict[str, Any]
@@ -122,7 +124,7 @@ class _Norms:
     centred: bool = False
 
     def of(self, operation: Operation, x: Tensor) -> Norm | None:
-        """The norms of ``x``; None where it is no argument of which the function takes 2-norms."""
+        """Return the norms of ``x``; None if the function takes no 2-norms of it."""
         arguments = _arguments(operation, self.defaults)
         if not arguments.keys() <= {*self.defaults, *_ANY_NORMS}:
             return None
@@ -136,7 +138,7 @@ class _Norms:
         return Norm(() if axes is None else (axes,) if isinstance(axes, int) else tuple(axes), self.centred)
 
     def _is_two(self, order: Any, axes: Any) -> bool:
-        # Over two axes the number 2 means the spectral norm where the words "fro" or None mean that of the values.
+        # Over two axes the order 2 means the spectral norm, where "fro" or None mean the norm of the values.
         matrix = None in self.two and (axes is None or (not isinstance(axes, int) and len(axes) > 1))
         return order in self.two and not (matrix and order == 2)
 
@@ -154,7 +156,7 @@ NORMS = {
 
 
 def norm_of(operation: Operation, x: Tensor) -> Norm | None:
-    """The 2-norms that an operation takes of ``x``, one of its arguments; None where it takes none, or along unknown axes."""
+    """Return the 2-norms that an operation takes of its argument ``x``; None if it takes none, or along unknown axes."""
     norms = None if operation.of_parts else NORMS.get(plain(operation.function))
     return None if norms is None else norms.of(operation, x)
 
@@ -165,16 +167,16 @@ def _normed(operation: Operation, x: Tensor) -> bool:
 
 
 def _input(operation: Operation, x: Tensor) -> bool:
-    """The first argument; what a normalisation divides it by, and where it is read, stay exact."""
+    """Return whether ``x`` is the first argument; the divisor of a normalisation, and sampling positions, stay exact."""
     return _is(x, operation.argument(0, "input", None))
 
 
 def _added_numerator(operation: Operation, x: Tensor) -> bool:
-    """The first factor of ``addcdiv``; the other one is a denominator."""
+    """Return whether ``x`` is the first factor of ``addcdiv``; the other one is a denominator."""
     return _is(x, operation.argument(1, "tensor1", None)) and not _is(x, operation.argument(2, "tensor2", None))
 
 
-#: Functions that bear small errors of some of the tensors that they save.
+#: Functions that tolerate small errors of some of the tensors that they save.
 BY_ARGUMENTS: dict[str, Callable[[Operation, Tensor], bool]] = {
     **dict.fromkeys(("div", "divide", "truediv", "itruediv", "truedivide"), _numerator),
     **dict.fromkeys(("pow", "ipow"), _whole_power),
@@ -188,22 +190,22 @@ BY_ARGUMENTS: dict[str, Callable[[Operation, Tensor], bool]] = {
 class Regions:
     """A function that is linear within each of a few regions.
 
-    ``planes(x, arguments)`` are one or two boolean tensors of the shape of ``x``; where they agree, so does the derivative.
-    ``defaults`` are the names of the arguments in their order, and what they are unless given.
+    ``planes(x, arguments)`` returns one or two boolean tensors of the shape of ``x``; where they agree, so does the derivative.
+    ``defaults`` maps the names of the arguments, in order, to their defaults.
     """
 
     defaults: dict[str, Any]
     planes: Callable[[Tensor, dict[str, Any]], tuple[Tensor, ...]]
 
     def of(self, operation: Operation, x: Tensor) -> tuple[Tensor, ...] | None:
-        """The planes of the tensor that an operation saves; None where its limits are tensors themselves."""
+        """Return the planes of the tensor that an operation saves; None if its limits are tensors themselves."""
         arguments = _arguments(operation, {"input": None} | self.defaults)
         limits = [arguments[name] for name in self.defaults]
         return None if any(isinstance(limit, Tensor) for limit in limits) else self.planes(x, arguments)
 
 
 def _backward(function: Any, *names: str) -> Callable[[Tensor, dict[str, Any]], tuple[Tensor, ...]]:
-    """Where torch's own backward function lets the gradient pass; its word counts at the limits, however they are rounded."""
+    """Return planes that are true where torch's own backward function passes the gradient, so that values at limits agree."""
 
     def planes(x: Tensor, arguments: dict[str, Any]) -> tuple[Tensor, ...]:
         ones = torch.ones((), dtype=x.dtype, device=x.device).expand_as(x)
@@ -225,7 +227,7 @@ _HARDTANH = _backward(_ATEN.hardtanh_backward, "min_val", "max_val")
 _ABS = Regions({}, lambda x, _: (x > 0, x < 0))
 _CLIP = Regions({"min": None, "max": None}, _clamp)
 
-#: Functions whose gradient depends on no more of the one tensor that they save than the region that each value lies in.
+#: Functions whose gradient depends only on the region that each value of their one saved tensor lies in.
 REGIONS = {
     "relu6": Regions({}, lambda x, _: _HARDTANH(x, {"min_val": 0.0, "max_val": 6.0})),
     "hardtanh": Regions({"min_val": -1.0, "max_val": 1.0}, _HARDTANH),
@@ -244,16 +246,16 @@ REGIONS = {
     "nansum": Regions({}, lambda x, _: (x.isnan(),)),
 }
 
-#: Of these the signs.
+#: Functions among these whose regions are the signs.
 SIGNS = _names("leakyrelu")
 
-#: Functions whose gradient goes to the values that equal their result, the extreme along some axes or along all of them, and
-#: what finds it. ``max`` and ``min`` with more arguments than one are other functions.
+#: Functions whose gradient goes to the values that equal their result, the extreme along some or all axes, with the function
+#: that computes it. ``max`` and ``min`` with more arguments than one are other functions.
 EXTREMES: dict[str, Callable[..., Tensor]] = {"amax": torch.amax, "amin": torch.amin, "max": torch.amax, "min": torch.amin}
 
 
 def extreme_of(operation: Operation, x: Tensor) -> Callable[[Tensor], Tensor] | None:
-    """What finds the extreme of ``x``, which ``operation`` saves, axes kept; None when it is no extreme that it finds."""
+    """Return a function that computes the extreme of ``x``, with axes kept; None if ``operation`` computes no extreme of it."""
     name = plain(operation.function)
     function = EXTREMES.get(name)
     if function is None or (name in ("max", "min") and len(operation.args) + len(operation.kwargs) > 1):
@@ -264,13 +266,13 @@ def extreme_of(operation: Operation, x: Tensor) -> Callable[[Tensor], Tensor] | 
 
 
 def bears_errors(operation: Operation, x: Tensor) -> bool:
-    """Whether the gradient of an operation bears small errors of ``x``, which it saves."""
+    """Return whether the gradient of an operation tolerates small errors of ``x``, which it saves."""
     name = plain(operation.function)
     return name in SMOOTH or (name in BY_ARGUMENTS and BY_ARGUMENTS[name](operation, x))
 
 
 def _arguments(operation: Operation, defaults: dict[str, Any]) -> dict[str, Any]:
-    """Arguments by name; those that were not given as ``defaults``, which are in their order, have them."""
+    """Return all arguments by name. ``defaults`` lists names in order, with the values of arguments that were not given."""
     return defaults | dict(zip(defaults, operation.args, strict=False)) | operation.kwargs
 
 
@@ -282,5 +284,5 @@ def _is_or_copies(x: Tensor, argument: Any) -> bool:
 
 
 def _is(x: Tensor, argument: Any) -> bool:
-    """Whether a saved tensor is (or looks at) an argument."""
+    """Return whether a saved tensor shares the storage of an argument."""
     return isinstance(argument, Tensor) and same_storage(x, argument)

@@ -1,8 +1,8 @@
-"""2-norms: a saved tensor is compressed but for the groups of values whose norm is small beside what compression does to them.
+"""Compress tensors saved by 2-norms except for groups of values whose norm is small beside the error of compression.
 
 The gradient of a norm is ``x / ||x||``, that of a deviation ``(x - mean) / (n std)``: smooth away from zero, with a pole there.
 Autograd saves x and the norm. The norm stays exact. With a rebuilt x' the gradient is off by ``||x' - x|| / ||x||``: where that
-is more than :data:`BEARABLE`, and more than what the codec does to the tensor as a whole, the group's own values are kept.
+is more than :data:`BEARABLE`, and more than the relative error of the tensor as a whole, the group's own values are kept.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from torch import Tensor
 from actcodec.saved.needs import Norm
 from actcodec.saved.views import Derived, Holder, codec_of
 
-#: Error of a group by its norm that is no reason to keep its values ...
+#: Relative error of a group that is accepted ...
 BEARABLE = 1 / 8
-#: ... nor is one of so many times the error of the whole tensor by its norm: the policy asked for as much.
+#: ... and multiple of the whole tensor's relative error that is accepted too, because the policy chose that error.
 _TIMES = 2.0
 
 
 def guarded(x: Tensor, source: Holder, norm: Norm) -> WeakGroups | None:
-    """The form of ``x`` for the operation that takes ``norm`` of it; None where what ``source`` holds is enough."""
+    """Return the form of ``x`` for the operation that takes ``norm`` of it; None if the form of ``source`` suffices."""
     codec = codec_of(source.form)
     if codec is None or codec.lossless:
         return None
@@ -34,16 +34,16 @@ def guarded(x: Tensor, source: Holder, norm: Norm) -> WeakGroups | None:
 
 
 class WeakGroups(Derived):
-    """A kept tensor, some groups of whose values are exact: a :class:`~actcodec.saved.forms.Form`.
+    """A kept tensor in which some groups of values are exact: a :class:`~actcodec.saved.forms.Form`.
 
     Parameters
     ----------
     x
-        The tensor.
+        The saved tensor.
     source
-        What is kept of it.
+        Holder of its kept form.
     weak
-        Boolean, in the shape of ``x`` with extent 1 along the axes of a group: the groups that are exact.
+        Boolean, in the shape of ``x`` with extent 1 along the axes of a group: True for groups that are exact.
     """
 
     def __init__(self, x: Tensor, source: Holder, weak: Tensor) -> None:
@@ -52,9 +52,9 @@ class WeakGroups(Derived):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the exact values, and of which they are; the source has the others."""
+        """Bytes of the exact values and of the flags; the source counts the others."""
         return self._values.numel() * self._values.element_size() + self._weak.numel()
 
     def tensor(self) -> Tensor:
-        """The tensor that the source gives, with these values."""
+        """Return the tensor of the source with the exact values filled in."""
         return self.source.form.tensor().clone().masked_scatter_(self._weak, self._values)

@@ -1,9 +1,9 @@
-"""What operation runs, and what operation made a tensor: the two facts that decide how a saved tensor is compressed.
+"""Track the running operation, and find the operation that produced a tensor; both decide how a saved tensor is compressed.
 
-Autograd tells a pack hook neither. The *consumer* (the operation that saves) is known because :class:`OperationTracker`, a
+Autograd passes neither to a pack hook. The *consumer* (the operation that saves) is known because :class:`OperationTracker`, a
 ``TorchFunctionMode``, sees every call of a torch function before autograd does; a call inside another torch function counts
 as the outer one (the ``max`` inside ``F.cross_entropy`` is ``loss``, a product inside ``svd_lowrank`` is ``svdlowrank``). The
-*producer* is the ``grad_fn`` that a saved tensor bears. Both are folded into the same short vocabulary: ``conv``, ``linear``,
+*producer* is the ``grad_fn`` of a saved tensor. Both are mapped to the same short vocabulary: ``conv``, ``linear``,
 ``norm``, ``relu``, ``pool``, ``dropout``, ``sum``, ``mul``, ``div``, ``softmax``, ``attention``, ``recurrent``, ``loss``,
 ``input`` (a leaf), else the lower-case name of the function.
 """
@@ -27,7 +27,7 @@ from actcodec.codecs.tensor_kinds import Kind, is_jagged, kind_of, parts_in, pla
 from actcodec.saved.call_stack import torch_function
 from actcodec.saved.untraced import untraced
 
-#: Producer of a tensor without history.
+#: Producer of a tensor without gradient function.
 INPUT = "input"
 #: Consumer when no torch function is running (a custom autograd function, a scripted or fused operator).
 UNKNOWN = "unknown"
@@ -67,30 +67,30 @@ _VIEWS = frozenset(
 _LOOKUPS = frozenset({"embedding", "index", "indexselect", "gather"})
 _WALK_LIMIT = 64
 _PRODUCER_MARK, _WEIGHT_MARK = "actcodec.producer", "actcodec.weight"
-#: Operations of layers: what they make of a trained input (an image that is optimised) is an activation.
+#: Operations of layers: their result is an activation even if the input is trained (an image that is optimised).
 _LAYERS = frozenset({"conv", "norm", "attention", "recurrent", "pool", "dropout"})
 #: Functions that repeat the values of a weight: the result belongs to activations (learnt queries for each sample).
 _REPEATS = frozenset({"repeat", "repeatinterleave", "tile", "expand", "expandas", "broadcastto"})
 
 
 def plain(name: str) -> str:
-    """A function's or node's name without case and underscores (``Tensor.__mul__`` -> ``mul``)."""
+    """Return a function's or node's name in lower case without underscores (``Tensor.__mul__`` -> ``mul``)."""
     return name.replace("_", "").lower()
 
 
 def canonical(name: str) -> str:
-    """The word of the vocabulary for a function's name (``conv2d`` -> ``conv``)."""
+    """Return the word of the vocabulary for a function's name (``conv2d`` -> ``conv``)."""
     bare = plain(name)
     return next((word for pattern, word in _VOCABULARY if pattern.fullmatch(bare)), bare)
 
 
 def _node_name(node: Node) -> str:
-    """``ConvolutionBackward0`` -> ``convolution``."""
+    """Return the operation of a node's name (``ConvolutionBackward0`` -> ``convolution``)."""
     return re.sub(r"backward\d*$", "", plain(node.name()))
 
 
 def metadata(node: Node) -> dict[str, object]:
-    """The dictionary that a node carries for its users (torch's annotations call it a method)."""
+    """Return the dictionary that a node carries for its users (torch's annotations call it a method)."""
     return cast(dict[str, object], node.metadata)
 
 
@@ -100,7 +100,7 @@ def _single_input(node: Node) -> Node | None:
 
 
 def producer(x: Tensor) -> str:
-    """The operation that computed ``x``, looked up through views and copies; ``input`` for a tensor without history."""
+    """Return the operation that computed ``x``, found through views and copies; ``input`` if it has no gradient function."""
     node = x.grad_fn
     for _ in range(_WALK_LIMIT):
         if node is None:
@@ -118,7 +118,7 @@ def producer(x: Tensor) -> str:
 
 
 def leaf_of(x: Tensor) -> Tensor | None:
-    """The leaf that ``x`` is a rearranged or converted copy of, if that is all it is.
+    """Return the leaf of which ``x`` is only a rearranged or converted copy; None if there is none.
 
     Walks from ``grad_fn`` through nodes with a single input (``t``, ``to``, ``expand`` ...) to ``AccumulateGrad``.
     """
@@ -136,7 +136,7 @@ def leaf_of(x: Tensor) -> Tensor | None:
 
 
 def mark_weight(x: Any) -> None:
-    """Remember that ``x``, or all tensors in a tuple or list, are computed from weights alone."""
+    """Mark ``x``, or all tensors in a tuple or list, as computed from weights alone."""
     for tensor in tensors_in((x,)):
         if tensor.grad_fn is not None:
             metadata(tensor.grad_fn)[_WEIGHT_MARK] = True
@@ -154,12 +154,12 @@ def is_marked_weight(x: Tensor) -> bool:
     return False
 
 
-#: Where the gradient of a tensor goes: node and number; a leaf has no node. Of a saved result the node that saves it.
+#: Destination of a tensor's gradient: node and number; a leaf has no node. For a saved result this is the node that saves it.
 Source = tuple[Node | None, int]
 
 
 def source(x: Tensor) -> Source:
-    """That of ``x``."""
+    """Return the source of ``x``."""
     return x.grad_fn, x.output_nr
 
 
@@ -170,27 +170,28 @@ class Operation:
     name: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    function: str = UNKNOWN  #: its own name (``conv2d``)
+    function: str = UNKNOWN  #: the function's own name (``conv2d``)
     saved: list[Codec] = field(default_factory=list)  #: codec of each compressed tensor that it has saved
-    sources: list[Source] = field(default_factory=list)  #: of each of these tensors
-    packed: list[tuple[torch.Size, Any]] = field(default_factory=list)  #: shape and holder of all that an attention has saved
-    factors: list[Any] = field(default_factory=list)  #: what a pole behind it would multiply the error of
-    call: Callable[..., Any] | None = None  #: what is called
-    of_parts: bool = False  #: whether plain parts stand for arguments of other kinds, which may have other axes
-    guards: dict[int, Any] = field(default_factory=dict)  #: what it keeps of the arguments of its 2-norms, by what they hold
+    sources: list[Source] = field(default_factory=list)  #: source of each of these tensors
+    packed: list[tuple[torch.Size, Any]] = field(default_factory=list)  #: shape and holder of an attention's saved tensors
+    factors: list[Any] = field(default_factory=list)  #: factors whose errors a later pole would multiply
+    call: Callable[..., Any] | None = None  #: the called function
+    of_parts: bool = False  #: True if plain parts replace arguments of other kinds, which may have other axes
+    guards: dict[int, Any] = field(default_factory=dict)  #: groups kept of the arguments of 2-norms, by the holder
 
     def tensors(self) -> Iterator[Tensor]:
-        """All tensors among the arguments, in lists and tuples too; the activation comes first."""
+        """Yield all tensors among the arguments, also in lists and tuples; the activation comes first."""
         return tensors_in((*self.args, *self.kwargs.values()))
 
     def argument(self, position: int, name: str, default: Any) -> Any:
-        """An argument by its position or name; ``default`` where it was not given."""
+        """Return an argument by its position or name; ``default`` if it was not given."""
         return self.args[position] if position < len(self.args) else self.kwargs.get(name, default)
 
     def weights(self) -> Iterator[Tensor]:
-        """Arguments that are weights or buffers by their place, whatever computed them.
+        """Yield arguments that are weights or buffers by their position, whatever computed them.
 
-        All but the first of a convolution, a normalisation, and ``linear``. A product of two matrices has no such place.
+        These are all but the first of a convolution, a normalisation, and ``linear``. A product of two matrices has no such
+        position.
         """
         if self.name in ("conv", "norm") or self.function == "linear":
             tensors = self.tensors()
@@ -198,18 +199,18 @@ class Operation:
             yield from tensors
 
     def on_parts(self) -> Operation:
-        """The same call on the plain parts of its tensors; its lists are those of this one."""
+        """Return the same call on the plain parts of its tensors; it shares this object's lists."""
         kwargs = {name: parts_in(value) for name, value in self.kwargs.items()}
         return replace(self, args=tuple(map(parts_in, self.args)), kwargs=kwargs, of_parts=True)
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
-        """Kinds of its tensors that are not ordinary, in the order of the arguments."""
+        """Kinds of the tensors that are not ordinary, in the order of the arguments."""
         return tuple(kind for tensor in self.tensors() if (kind := kind_of(tensor)) is not None)
 
     @property
     def inside(self) -> Kind | None:
-        """The kind of an argument of whose inside it may save something; None where it saves what stands in its arguments."""
+        """Return the kind of an argument whose inner tensors may be saved; None if only the arguments themselves are saved."""
         among_jagged = self.name == "attention"
         without_part = (kind_of(x) for x in self.tensors() if plain_part(x) is x or (among_jagged and is_jagged(x)))
         return next((kind for kind in without_part if kind is not None and kind.wraps), None) if self.kinds else None
@@ -220,10 +221,10 @@ class Operation:
         return self.name in _LAYERS or self.function == "linear" or plain(self.function) in _REPEATS
 
     def is_side_argument(self, x: Tensor) -> bool:
-        """Whether a saved tensor stands beside what this function works on: it is small, or it is no activation.
+        """Return whether a saved tensor is a side argument of the function: a small factor or divisor, or an attention mask.
 
-        A factor or divisor for several values of the other one (gates, rotary tables, the root mean squares of a normalisation
-        written by hand), and the mask of an attention, which may be infinite.
+        A factor or divisor is small if it applies to several values of the other tensor (gates, rotary tables, the root mean
+        squares of a normalisation written by hand). A mask may be infinite.
         """
         if self.name in ("mul", "div"):
             return any(other.numel() > x.numel() for other in self.tensors())
@@ -241,7 +242,7 @@ def _begins_where(x: Tensor, y: Tensor) -> bool:
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
-    """All tensors among some values, in lists and tuples too."""
+    """Yield all tensors among some values, also in lists and tuples."""
     for value in values:
         if isinstance(value, Tensor):
             yield value
@@ -250,14 +251,14 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
 
 
 class OperationTracker(TorchFunctionMode):
-    """While entered, :attr:`current` is the torch function in progress on this thread.
+    """Track the torch function in progress on this thread as :attr:`current`, while entered.
 
     Parameters
     ----------
     on_result
-        Called with every function that has come to its end, and its result.
+        Called with every function that has ended, and its result.
     is_weight
-        Tells parameters and buffers; what is computed from these alone is marked as a weight.
+        Tells parameters and buffers; tensors computed from these alone are marked as weights.
     """
 
     def __init__(
@@ -269,13 +270,13 @@ class OperationTracker(TorchFunctionMode):
         self.current: Operation | None = None
         self.on_result = on_result
         self._is_weight = is_weight
-        self._judged: tuple[weakref.ref[Operation] | None, bool] = (None, False)  #: the last operation that was asked about
+        self._judged: tuple[weakref.ref[Operation] | None, bool] = (None, False)  #: the operation judged last
 
     @untraced
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run ``func`` and remember it meanwhile."""
+        """Run ``func`` and record it meanwhile."""
         kwargs = kwargs or {}
         function = torch_function(__name__) or str(getattr(func, "__name__", UNKNOWN))
         outer, name = self.current, canonical(function)
@@ -284,9 +285,9 @@ class OperationTracker(TorchFunctionMode):
             result = func(*args, **kwargs)
         finally:
             self.current = outer
-        # Without this guard each context outside this one would track these questions too, and ask as many about each.
+        # Without this guard each outer context would track these calls too, and make as many calls about each.
         with torch._C.DisableTorchFunction():
-            # On the CPU dropout is a multiplication: its result would not be known as dropout's.
+            # On the CPU dropout is a multiplication; the mark makes its result known as dropout's.
             if name == "dropout" and isinstance(result, Tensor) and result.grad_fn is not None:
                 metadata(result.grad_fn)[_PRODUCER_MARK] = name
             if not operation.makes_activations and self.of_weights(operation):
@@ -307,12 +308,12 @@ class OperationTracker(TorchFunctionMode):
 
 
 def is_parameter(x: Any) -> bool:
-    """Whether ``x`` is a torch parameter (also one that a wrapper such as FSDP put in place of the model's own)."""
+    """Return whether ``x`` is a torch parameter (also one that a wrapper such as FSDP put in place of the model's own)."""
     return isinstance(x, nn.Parameter)
 
 
 def low_precision_copy(x: Tensor, operation: Operation) -> Tensor | None:
-    """The argument of which ``x`` is autocast's copy, for copies that bear no ``grad_fn`` (inputs, frozen weights)."""
+    """Return the argument of which ``x`` is autocast's copy, for copies without ``grad_fn`` (inputs, frozen weights)."""
     if x.dtype not in (torch.bfloat16, torch.float16):
         return None
     shapes = (x.shape, x.shape[::-1])

@@ -1,4 +1,4 @@
-"""Whose a saved tensor is: the model's, the running operation's own, or, if neither, an activation."""
+"""Tell saved tensors that belong to the model, or to the running operation, from activations."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from actcodec.saved.operations import Operation, is_parameter, leaf_of, low_prec
 
 
 class ModelTensors:
-    """The parameters and buffers of a model, and what is only a rearranged or converted copy of one."""
+    """The parameters and buffers of a model, and tensors that only rearrange or convert one."""
 
     def __init__(self, model: nn.Module) -> None:
-        # The storages themselves are held, so that their addresses mean nothing else meanwhile.
+        # Holding the storages keeps their addresses from being reused.
         self._storages = {
             storage._cdata: storage for tensor in (*model.parameters(), *model.buffers()) for storage in storages_of(tensor)
         }
 
     def __contains__(self, x: Tensor) -> bool:
-        """Whether ``x`` is one itself, or looks at one's memory; any parameter is (a wrapper such as FSDP makes its own)."""
+        """Return whether ``x`` shares memory with a parameter or buffer, or is a parameter at all (FSDP makes its own)."""
         return is_parameter(x) or any(storage._cdata in self._storages for storage in storages_of(x))
 
     def own(self, x: Tensor, operation: Operation | None) -> bool:
-        """Whether ``x``, which ``operation`` saves, is one of them or a copy."""
+        """Return whether ``x``, which ``operation`` saves, is a parameter, a buffer, or a copy of one."""
         leaf = leaf_of(x)
         if x in self or (leaf is not None and leaf in self):
             return True
@@ -38,11 +38,11 @@ class ModelTensors:
 
 
 def made_for_itself(x: Tensor, operation: Operation | None) -> bool:
-    """Whether the running operation made ``x`` for its own use: a statistic or a mask, none of its arguments."""
+    """Return whether the running operation made ``x`` for its own use: a statistic or a mask, none of its arguments."""
     if operation is None:
         return False
     if x.grad_fn is not None or x.requires_grad:
-        # Statistics of group normalisation bear a history; they are smaller than what was normalised.
+        # Statistics of group normalisation have a gradient function; they are smaller than the normalised tensor.
         normalised = next(operation.tensors(), x) if operation.name == "norm" else x
         return x.numel() < normalised.numel() and not same_storage(x, normalised)
     return low_precision_copy(x, operation) is None and not any(same_storage(x, arg) for arg in operation.tensors())

@@ -1,4 +1,4 @@
-"""The most memory that was in use since some moment, as the operating system or the CUDA allocator count it."""
+"""Measure the peak of memory in use since some moment, as the operating system or the CUDA allocator counts it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from pathlib import Path
 import torch
 
 _STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-#: What makes Linux forget the highest resident size so far (proc(5)).
+#: Makes Linux reset the highest resident size (proc(5)).
 _FORGET_HIGHEST = "5"
 
 
 class PeakMemory:
-    """Begins to measure when it is made.
+    """Measure from the moment this object is made.
 
     Parameters
     ----------
     device
-        A CUDA device: bytes of its tensors, by torch's allocator, whose ``max_memory_allocated`` begins anew. Any other:
-        resident bytes of the process, on Linux; what an allocator keeps for later counts as well.
+        On a CUDA device, bytes of its tensors are counted by torch's allocator, whose ``max_memory_allocated`` is reset. On any
+        other device, resident bytes of the process are counted, on Linux only, including memory that an allocator holds in
+        reserve.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -33,7 +34,7 @@ class PeakMemory:
 
     @property
     def bytes(self) -> int | None:
-        """How much more than at the beginning was in use at most up to now; None where nobody counts."""
+        """Largest increase over the initial memory in use so far; None if it cannot be measured."""
         if self._before is None:
             return None
         highest = torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else _resident("VmHWM")
@@ -44,7 +45,7 @@ class PeakMemory:
 
 
 def _forget_highest() -> None:
-    # Where that is not allowed, the peak may be one of before.
+    # Without permission the peak may be an earlier one.
     with contextlib.suppress(OSError):
         _RESET.write_text(_FORGET_HIGHEST, encoding="ascii")
 

@@ -1,13 +1,13 @@
-"""Factors of what a pole reads are kept exactly, once the pole is met.
+"""Keep factors of the tensors that a pole reads exactly, once an operation with a pole reads them.
 
 ``sqrt(d * d + eps)`` has the derivative d / sqrt(d * d + eps). The root is exact, but the product has saved d: where d is small
-the derivative of the root is large, and multiplies the error of d with it. So it is with every operation that has a pole (or an
+the derivative of the root is large, and multiplies the error of d. The same holds for every operation that has a pole (or an
 end of its domain) and reads a product, a power, a quotient or an exponential: a value is near the pole where its factors are
-near zero. When the product saves its factors nobody knows yet of the pole.
+near zero. The pole is not known yet when the product saves its factors.
 
-Each such factor is therefore remembered, as it is, together with the result of its operation, and with what follows from this
-by steps that pass gradients on (sums, limits, views). When a pole reads one of them, the codec's form is replaced by the exact
-factor. The factor is forgotten when the result is freed, when a convolution, a linear layer or a normalisation saves it, behind
+Each such factor is therefore recorded exactly, together with the result of its operation, and with tensors that follow from
+it by steps that pass gradients on (sums, limits, views). When a pole reads one of them, the exact factor replaces the codec's
+form. The factor is forgotten when the result is freed, when a convolution, a linear layer or a normalisation saves it, after
 :data:`MOST_STEPS` steps, and where a sum or mean of more than :data:`FEW` values averages the error.
 """
 
@@ -24,7 +24,7 @@ from actcodec.saved.forms import Exact
 from actcodec.saved.kept import Saved
 from actcodec.saved.operations import Operation, plain, tensors_in
 
-#: Steps between a product and a pole, and values that a sum on the way adds up.
+#: Most steps between a product and a pole, and most values that a sum on the way may add up.
 MOST_STEPS, FEW = 8, 8
 
 
@@ -34,14 +34,14 @@ def _names(names: str) -> frozenset[str]:
 
 _QUOTIENTS = _names("div divide truediv itruediv truedivide")
 _POWERS = _names("pow ipow")
-#: Operations that are near zero, or an end of their range, where a tensor that they save is.
+#: Operations whose result is near zero, or near an end of its range, where a tensor that they save is.
 _PRODUCTS = (
     _names("mul imul rmul multiply addcmul square lerp exp exp2 expm1 sigmoid specialexpit tanh softplus erf erfc softmax")
     | _QUOTIENTS
     | _POWERS
 )
 _REDUCTIONS = _names("sum mean nansum nanmean")
-#: Operations whose gradient is that of their result, times something.
+#: Operations whose gradient is that of their result times a factor.
 _STEPS = (
     _names("add iadd radd sub isub rsub subtract neg negative abs absolute relu clamp clip clampmin clampmax where maskedfill")
     | _names("maximum minimum max min amax amin cat stack concat chunk split unbind diff roll cumsum getitem gather")
@@ -54,7 +54,7 @@ _FIRST = _names(
     "sqrt rsqrt log log2 log10 log1p reciprocal rdiv rtruediv acos arccos asin arcsin acosh arccosh atanh arctanh logit "
     "speciallogit specialentr digamma lgamma erfinv binarycrossentropy poissonnllloss"
 )
-#: Operations with a pole in the argument of this number.
+#: Operations with a pole, with the position of the argument that has it.
 _POLES = dict.fromkeys(_FIRST, 0) | dict.fromkeys(_QUOTIENTS | _names("xlogy specialxlogy"), 1)
 _POLES |= {"addcdiv": 2, "gaussiannllloss": 2}
 _DENOMINATOR, _EXPONENT = 1, 1
@@ -66,11 +66,11 @@ class Factor:
 
     saved: Saved
     exact: Exact  #: the tensor itself
-    steps: int = 0  #: from the result of the operation to the tensor that bears it
-    averaged: float = 1.0  #: values that were added up on the way
+    steps: int = 0  #: steps from the result of the operation to the current tensor
+    averaged: float = 1.0  #: number of values that were added up on the way
 
     def behind(self, name: str, argument: Tensor, result: Tensor) -> Factor:
-        """The factor behind one more step."""
+        """Return the factor after one more step."""
         ratio = argument.numel() / max(1, result.numel()) if name in _REDUCTIONS else 1.0
         return replace(self, steps=self.steps + 1, averaged=self.averaged * ratio)
 
@@ -81,24 +81,24 @@ class Factor:
 
 
 class Poles:
-    """Factors of the tensors that are alive, while one context is open."""
+    """The factors behind the tensors that are alive, while one context is open."""
 
     def __init__(self) -> None:
         self._factors: Any = WeakTensorKeyDictionary()
 
     def saved(self, x: Tensor, saved: Saved, operation: Operation) -> None:
-        """Remember ``x``, which an operation saves in a codec's form."""
+        """Record ``x``, which an operation saves in a codec's form."""
         if plain(operation.function) in _PRODUCTS:
             operation.factors.append(Factor(saved, Exact(x)))
 
     def read(self, operation: Operation) -> None:
-        """Forget the factors of what an operation saves that is neither a step nor a pole."""
+        """Forget the factors of tensors that an operation saves if it is neither a step nor a pole."""
         if self._factors and not _is_known(plain(operation.function)):
             for argument in operation.tensors():
                 self._factors.pop(argument, None)
 
     def finished(self, operation: Operation, result: Any) -> list[Factor]:
-        """Hand on the factors of an operation's arguments to its result; return those whose error it multiplies."""
+        """Pass the factors of an operation's arguments on to its result; return the factors whose error it multiplies."""
         factors: list[Factor] = operation.factors
         multiplied: list[Factor] = []
         if self._factors:
@@ -131,7 +131,7 @@ def _is_known(name: str) -> bool:
 
 
 def _at_pole(operation: Operation, name: str) -> Iterator[Tensor]:
-    """Arguments in which an operation has a pole."""
+    """Yield the arguments in which an operation has a pole."""
     if name in _POWERS:
         exponent = operation.argument(_EXPONENT, "exponent", None)
         if isinstance(exponent, (int, float)) and exponent >= 1:

@@ -1,4 +1,4 @@
-"""Indices of max pooling in as few bits as a window has positions.
+"""Pack indices of max pooling in as few bits as a window has positions.
 
 For every output of a max pool autograd keeps the index of the input value that won, in 64 bits. It lies in the output's window,
 which is known; its position there takes ``ceil(log2(positions))`` bits: 2 for a window of 2x2, 4 for 3x3. Padding never wins.
@@ -36,7 +36,7 @@ class _Axis:
 
     extent: int
     starts: tuple[int, ...]  #: first position of each window, below 0 in the padding
-    positions: int  #: of the longest window
+    positions: int  #: size of the longest window
     dilation: int = 1
 
 
@@ -46,9 +46,9 @@ class WindowPositions:
     Parameters
     ----------
     indices
-        int64, as the pool computes them. What does not lie in its window is lost, see :meth:`of`.
+        int64, as the pool computes them. An index outside its window is lost, see :meth:`of`.
     axes
-        The last axes, those that were pooled.
+        Windows along the last axes, those that were pooled.
     """
 
     def __init__(self, indices: Tensor, axes: Sequence[_Axis]) -> None:
@@ -69,9 +69,9 @@ class WindowPositions:
 
     @classmethod
     def of(cls, indices: Tensor, operation: Operation) -> WindowPositions | None:
-        """The packed form of indices that ``operation`` computes, or None.
+        """Return the packed form of indices that ``operation`` computes, or None.
 
-        None when the operation is no max pool, or the indices do not lie in its windows.
+        The result is None if the operation is no max pool, or if the indices do not lie in its windows.
         """
         axes = _axes(indices, operation)
         if not axes or indices.numel() == 0 or Layout.of(indices).overlaps:
@@ -97,7 +97,7 @@ class WindowPositions:
         return self._packed.numel()
 
     def tensor(self) -> Tensor:
-        """The indices."""
+        """Return the indices."""
         if self._has_kernels(self._packed):
             return self._layout.from_memory_order(indices_of(self._packed, self._window_axes, self._bits, self._count))
         flat = torch.empty(self._count, dtype=torch.int64, device=self._packed.device)
@@ -117,7 +117,7 @@ class WindowPositions:
         ]
 
     def _positions(self, indices: Tensor, part: slice, stray: Tensor) -> Tensor:
-        """Of a part of the indices; ``stray`` becomes true when one of them does not lie in its window."""
+        """Compute the positions for a part of the indices; ``stray`` becomes true if one of them is outside its window."""
         stray |= ((indices < 0) | (indices >= prod(axis.extent for axis in self._axes))).any()
         rest = indices.to(self._dtype, copy=True)
         positions, weight = torch.zeros_like(rest), 1
@@ -133,7 +133,7 @@ class WindowPositions:
         return positions
 
     def _indices(self, positions: Tensor, part: slice) -> Tensor:
-        """The inverse of :meth:`_positions`; ``positions`` is used up."""
+        """Invert :meth:`_positions`; ``positions`` is overwritten."""
         indices, weight = torch.zeros_like(positions), 1
         for axis, starts in self._windows(part):
             indices.add_((positions % axis.positions).mul_(axis.dilation).add_(starts), alpha=weight)
@@ -142,7 +142,7 @@ class WindowPositions:
         return indices
 
     def _windows(self, part: slice) -> Iterator[tuple[_Axis, Tensor]]:
-        """The pooled axes, the last one first, and where the windows of a part of the outputs start along them."""
+        """Yield the pooled axes, the last one first, with the starts of the windows of a part of the outputs along them."""
         size, steps = self._layout.distinct_size, self._layout.strides_in_memory
         outputs = torch.arange(part.start, part.stop, dtype=self._dtype, device=self._packed.device)
         for place, axis in enumerate(reversed(self._axes), 1):
@@ -151,7 +151,7 @@ class WindowPositions:
 
 
 def _axes(indices: Tensor, operation: Operation) -> list[_Axis]:
-    """The windows of a max pool, one entry for each pooled axis; none for other operations."""
+    """Return the windows of a max pool, one entry for each pooled axis; none for other operations."""
     given = dict(zip(_PARAMETERS, operation.args, strict=False)) | operation.kwargs
     source = given.get("input")
     rank = (_FIXED | _ADAPTIVE | _FRACTIONAL).get(operation.function, 0)
@@ -172,13 +172,13 @@ def _axes(indices: Tensor, operation: Operation) -> list[_Axis]:
 
 
 def _adaptive_axis(extent: int, outputs: int) -> _Axis:
-    """Windows from ``floor(o * extent / outputs)`` to before ``ceil((o + 1) * extent / outputs)``."""
+    """Return windows from ``floor(o * extent / outputs)`` to before ``ceil((o + 1) * extent / outputs)``."""
     starts = tuple(output * extent // outputs for output in range(outputs))
     ends = (-(-(output + 1) * extent // outputs) for output in range(outputs))
     return _Axis(extent, starts, max((end - start for start, end in zip(starts, ends, strict=True)), default=1))
 
 
 def _each(value: Any, rank: int) -> tuple[int, ...]:
-    """A parameter for each axis."""
+    """Return a parameter for each axis."""
     values = tuple(value) if isinstance(value, Sequence) else (value,)
     return values * rank if len(values) == 1 else values

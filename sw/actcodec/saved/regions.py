@@ -1,7 +1,7 @@
-"""Tensors of which backward needs no values, but in which of a few regions each lies: one lossless bit in place of a value.
+"""Keep one lossless bit in place of a value, for tensors of which backward needs only the region that each value lies in.
 
-Autograd saves them with all their values. Which functions these are stands in :mod:`actcodec.saved.needs`. What comes back
-is a tensor of other values that lie in the same regions, so that the gradient is the same to the last bit, whatever a codec
+Autograd saves these tensors with all their values; :mod:`actcodec.saved.needs` lists their functions. The rebuilt tensor
+has other values in the same regions, so that the gradient is the same to the last bit, whatever a codec
 does to the values that another function saves of the same tensor.
 """
 
@@ -36,7 +36,7 @@ def regions_of(x: Tensor, operation: Operation) -> Form | None:
     if extreme is None:
         return None
     form = ExtremeBits(layout, values, extreme(values))
-    # Where an extreme is that of one value or two, the values themselves are as small.
+    # An extreme of one or two values takes as much memory as the values.
     return form if form.nbytes < distinct_bytes(x) else None
 
 
@@ -60,14 +60,14 @@ class _Plane:
 class RegionBits:
     """The regions of a function that is linear within each: a :class:`~actcodec.saved.forms.Form`.
 
-    Each region is represented by one of the tensor's own values that lie in it, so that no limit is to be known here.
+    Each region is represented by one of the tensor's own values in it, so that the form needs no limits.
 
     Parameters
     ----------
     layout, values
-        Of the saved tensor; its distinct values.
+        Layout of the saved tensor; its distinct values.
     planes
-        Boolean, in the shape of ``values``: regions are the combinations that occur.
+        Boolean, in the shape of ``values``; regions are the combinations that occur.
     """
 
     def __init__(self, layout: Layout, values: Tensor, planes: Sequence[Tensor]) -> None:
@@ -77,11 +77,11 @@ class RegionBits:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the bits, and of one value a region."""
+        """Bytes of the bits, and of one value per region."""
         return sum(plane.nbytes for plane in self._planes) + sum(one.element_size() for one in self._representatives)
 
     def tensor(self) -> Tensor:
-        """A tensor whose values lie where those of the saved one do."""
+        """Return a tensor whose values lie in the same regions as those of the saved one."""
         values = self._representatives
         for plane in self._planes:
             flags = plane.flags()
@@ -90,7 +90,7 @@ class RegionBits:
 
 
 def _representatives(values: Tensor, planes: Sequence[Tensor]) -> list[Tensor]:
-    """A value of each region, scalars; the first plane is the lowest bit of their places. Of an empty region any value."""
+    """Return a value of each region, scalars; the first plane is the lowest bit of the index. Empty regions get any value."""
     regions = [~planes[-1], planes[-1]]
     for plane in planes[-2::-1]:
         regions = [region & side for region in regions for side in (~plane, plane)]
@@ -98,14 +98,14 @@ def _representatives(values: Tensor, planes: Sequence[Tensor]) -> list[Tensor]:
 
 
 class ExtremeBits:
-    """Which values equal the extreme: a :class:`~actcodec.saved.forms.Form`.
+    """Flags of the values that equal the extreme: a :class:`~actcodec.saved.forms.Form`.
 
     Parameters
     ----------
     layout, values
-        Of the saved tensor; its distinct values.
+        Layout of the saved tensor; its distinct values.
     extreme
-        Largest or smallest values, of a shape that is repeated to that of ``values``.
+        Largest or smallest values, of a shape that broadcasts to that of ``values``.
     """
 
     def __init__(self, layout: Layout, values: Tensor, extreme: Tensor) -> None:
@@ -118,6 +118,6 @@ class ExtremeBits:
         return self._equal.nbytes + self._extreme.numel() * self._extreme.element_size()
 
     def tensor(self) -> Tensor:
-        """The extreme where it was, another value elsewhere."""
+        """Return a tensor with the extreme where it was, and another value elsewhere."""
         other = (self._extreme == 0).to(self._extreme.dtype)
         return self._layout.restore(torch.where(self._equal.flags(), self._extreme, other), _SOURCE)

@@ -1,8 +1,8 @@
-"""Values that are computed from reconstructions: gradients that are differentiated again (``create_graph=True``).
+"""Warn of values that are computed from reconstructions: gradients that are differentiated again (``create_graph=True``).
 
-Such a gradient is a value of the loss: forces, a gradient penalty, the residual of a differential equation. It is exact where
-backward reads nothing but exact tensors and signs. What a linear layer or a convolution saves of its input is read for the
-gradient of its weight alone, and not where no such gradient is asked for.
+Such a gradient is part of the loss: forces, a gradient penalty, the residual of a differential equation. It is exact if
+backward reads only exact tensors and signs. The input that a linear layer or a convolution saves is read only for the
+gradient of its weight, and not at all if that gradient is not requested.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class SecondOrderWarning(UserWarning):
 
 
 class SecondOrder:
-    """Watches the backward passes of one context, and warns of the first value that is computed from a reconstruction.
+    """Watch the backward passes of one context, and warn of the first value that is computed from a reconstruction.
 
     Parameters
     ----------
     double_backward
-        Whether the context keeps exactly what gradients of inputs depend on.
+        True if the context keeps exactly every tensor that gradients of inputs depend on.
     """
 
     def __init__(self, double_backward: bool) -> None:
@@ -56,7 +56,7 @@ class SecondOrder:
 
 
 def weight_of(x: Tensor, operation: Operation | None) -> Node | Tensor | None:
-    """The weight for whose gradient alone an operation saves ``x``, a leaf or a node of the graph; None where there is none."""
+    """Return the weight, a leaf or a graph node, for whose gradient alone an operation saves ``x``; None if there is none."""
     if operation is None or not (operation.name == "conv" or operation.function == "linear"):
         return None
     activation, weight = next(operation.tensors(), None), next(operation.weights(), None)
@@ -73,7 +73,7 @@ def _changes_values(saved: Saved) -> bool:
 
 
 def _gets_gradient(weight: Node | Tensor) -> bool:
-    """Return whether the backward pass that runs computes the gradient of a weight."""
+    """Return whether the running backward pass computes the gradient of a weight."""
     node = get_gradient_edge(weight).node if isinstance(weight, Tensor) else weight
     try:
         return bool(torch._C._will_engine_execute_node(node))
@@ -82,5 +82,5 @@ def _gets_gradient(weight: Node | Tensor) -> bool:
 
 
 def _is_in_backward() -> bool:
-    """Return whether autograd asks, not a user who looks at a node of the graph."""
+    """Return whether autograd is the caller, and not a user who inspects a graph node."""
     return torch._C._current_graph_task_id() != -1

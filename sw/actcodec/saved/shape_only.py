@@ -1,7 +1,7 @@
-"""Tensors of which the backward pass reads nothing but size, stride and format: inputs of pooling, padding and gathering.
+"""Keep only size, stride and dtype of tensors whose values backward does not read: inputs of pooling, padding and gathering.
 
-Autograd saves them with all their values. That these operations need none is a fact about torch that the tests check against
-gradients without hooks; double backward neither needs any.
+Autograd saves them with all their values. Tests check against gradients without hooks that these torch operations need no
+value; double backward needs none either.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from actcodec.saved.layout import Layout
 from actcodec.saved.needs import needs_sizes
 from actcodec.saved.operations import Operation
 
-#: Elsewhere backward may read the input (max pooling on Apple's GPUs does).
+#: On other devices backward may read the input (max pooling on Apple's GPUs does).
 _DEVICES = ("cpu", "cuda")
 _NUMBER_BYTES = 8
-#: In place of a codec's name.
+#: Used in place of a codec's name.
 SHAPE = "shape"
 
 
@@ -30,7 +30,7 @@ class ShapeOnly:
 
     @classmethod
     def of(cls, x: Tensor, operation: Operation) -> ShapeOnly | None:
-        """The form of a tensor that ``operation`` saves, or None when its values may be needed."""
+        """Return the form of a tensor that ``operation`` saves, or None if its values may be needed."""
         if not needs_sizes(operation) or not x.is_floating_point() or x.ndim < 2 or x.device.type not in _DEVICES:
             return None
         return None if Layout.of(x).overlaps else cls(x)
@@ -41,9 +41,9 @@ class ShapeOnly:
         return 2 * _NUMBER_BYTES * len(self._layout.size)
 
     def tensor(self) -> Tensor:
-        """A tensor of NaN: should anything use a value, the gradient would show it.
+        """Return a tensor of NaN, so that any use of a value would show in the gradient.
 
-        For a contiguous one on the CPU it is one number seen everywhere, which takes no memory; elsewhere strides may matter.
+        A contiguous tensor on the CPU is one number expanded, which takes no memory; elsewhere strides may matter.
         """
         values = torch.full((1,), nan, dtype=self._layout.dtype, device=self._layout.device)
         if self._layout.contiguous and self._layout.device.type == "cpu":

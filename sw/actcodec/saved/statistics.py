@@ -1,4 +1,4 @@
-"""What compression did to the memory of a training step: bytes, ratio and error, tensor by tensor."""
+"""Statistics of compression in a training step: bytes, ratio and error, tensor by tensor."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from actcodec.saved.forms import BITS
 from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.shape_only import SHAPE
 
-#: Kinds of what autograd saves besides activations; of integers :func:`integers_of` names one kind for each operation.
+#: Kinds of saved tensors that are no activations; :func:`integers_of` makes one kind of integers for each operation.
 WEIGHTS = "weights and buffers"
 STATISTICS = "statistics and copies within operations"
 SMALL = "tensors of rank 0 and 1"
 MASKS = "boolean masks"
 POOL_INDICES = "indices of max pools"
 COMPLEX = "complex numbers"
-#: From which part on of all bytes what is not compressed, though the policy keeps it exactly for no reason of its own, is
-#: warned of, and from how many bytes on.
+#: Least share of all bytes, and least number of bytes, that are uncompressed without a reason in the policy before a warning.
 MUCH, MUCH_BYTES = 0.1, 1 << 14
-#: Reasons of a smaller part are not named.
+#: Reasons with a smaller share are not named.
 _LEAST_SHARE, _MOST_REASONS = 0.03, 3
 _NOTHING = (
     "nothing was saved for a backward pass while the context was open: torch's hooks see the thread that opened it and no other"
@@ -44,7 +43,7 @@ class TensorRecord:
     """One distinct activation that autograd saved."""
 
     name: str  #: module in whose forward it was first saved
-    op: str  #: operation that produced it
+    op: str  #: operation that produced the tensor
     shape: tuple[int, ...]
     dtype: str
     #: A codec's name, ``exact``, ``loss`` (exact because it belongs to one), ``bits`` (a mask, or in which region each value
@@ -54,9 +53,9 @@ class TensorRecord:
     bytes_compressed: int
     relative_error: float | None = None  #: ||x - x'|| / ||x||, when it was measured
     saved_by: tuple[str, ...] = ()  #: operations that saved it
-    choice: int | None = None  #: place of its codec among all codecs chosen in the context, from 0; None when it has none
-    #: Why it is kept exactly though the policy would compress a tensor like it; empty where it is compressed, or left out by
-    #: the policy or the limits of the context
+    choice: int | None = None  #: index of its codec among all codecs chosen in the context, from 0; None if it has none
+    #: Reason why it is kept exactly though the policy would compress a tensor like it; empty if it is compressed, or left out
+    #: by the policy or the limits of the context
     uncoded: str = ""
 
     @property
@@ -66,7 +65,7 @@ class TensorRecord:
         return self.bytes_original // int(itemsize) * torch.float32.itemsize
 
     def add_user(self, operation: str) -> None:
-        """One more operation saves it."""
+        """Add an operation that saves the tensor."""
         if operation not in self.saved_by:
             self.saved_by += (operation,)
 
@@ -76,8 +75,8 @@ class Statistics:
 
     An activation is a floating-point tensor of rank 2 or more that autograd saved and that is no parameter, buffer or
     statistic; a float dropout mask is one. A tensor that several operations save counts once. Values repeated by expansion
-    count once, and so does memory that is saved in several shapes. What else autograd saved, integers, masks, statistics,
-    weights, is in :attr:`not_counted`.
+    count once, and so does memory that is saved in several shapes. All other saved tensors (integers, masks, statistics,
+    weights) are in :attr:`not_counted`.
     """
 
     def __init__(self, records: Iterable[TensorRecord] = (), peak: PeakMemory | None = None) -> None:
@@ -86,38 +85,39 @@ class Statistics:
         self._peak = peak
 
     def add_uncounted(self, what: str, original: int, kept: int) -> None:
-        """Bytes of a distinct tensor that is no activation, and what is kept of them; negative to take them back."""
+        """Add the bytes of a distinct tensor that is no activation, before and after packing; negative numbers remove them."""
         before = self._uncounted.get(what, _NO_BYTES)
         self._uncounted[what] = _Bytes(before.original + original, before.kept + kept)
 
     @property
     def not_counted(self) -> dict[str, int]:
-        """Bytes kept of what autograd saved that is no activation, by kind, the most first.
+        """Bytes kept of saved tensors that are no activations, by kind, the largest first.
 
-        Weights and buffers are those that operations saved; they are there without autograd as well, but for copies of them
-        (autocast's, for one).
+        Weights and buffers that operations saved exist without autograd as well, except for copies (those of autocast, for
+        example).
         """
         kinds = sorted(self._uncounted.items(), key=lambda kind: -kind[1].kept)
         return {what: bytes_of.kept for what, bytes_of in kinds if bytes_of.kept}
 
     @property
     def bytes_of_everything(self) -> tuple[int, int]:
-        """Bytes original and kept of activations and of what is not counted, but for weights and buffers."""
+        """Original and kept bytes of activations and of tensors not counted, except weights and buffers."""
         others = [bytes_of for what, bytes_of in self._uncounted.items() if what != WEIGHTS]
         original = self.bytes_original + sum(one.original for one in others)
         return original, self.bytes_compressed + sum(one.kept for one in others)
 
     @property
     def ratio_of_everything(self) -> float:
-        """As :attr:`ratio`, of :attr:`bytes_of_everything`; 1.0 when nothing was saved."""
+        """As :attr:`ratio`, for :attr:`bytes_of_everything`; 1.0 if nothing was saved."""
         original, kept = self.bytes_of_everything
         return original / kept if kept else 1.0
 
     @property
     def uncoded(self) -> dict[str, int]:
-        """Bytes that nothing was done about though nobody asked for them to be exact, by the reason, the most first.
+        """Bytes that stayed uncompressed though no rule asked for exact values, by reason, the largest first.
 
-        Kinds of tensors that no codec takes, weights and buffers left out, and activations with :attr:`TensorRecord.uncoded`.
+        They belong to kinds of tensors that no codec takes (without weights and buffers), and to activations with
+        :attr:`TensorRecord.uncoded`.
         """
         found = {what: one.kept for what, one in self._uncounted.items() if what != WEIGHTS and one.kept >= one.original > 0}
         for record in self.records:
@@ -127,13 +127,15 @@ class Statistics:
 
     @property
     def uncoded_share(self) -> float:
-        """Part of :attr:`bytes_of_everything`, before compression, that is :attr:`uncoded`: 0 to 1."""
+        """Uncoded part of :attr:`bytes_of_everything` before compression, 0 to 1."""
         original, _ = self.bytes_of_everything
         return sum(self.uncoded.values()) / original if original else 0.0
 
     @property
     def much_uncoded(self) -> str:
-        """One sentence where much is not compressed: the share, and why; empty where it is a tenth or less, or few bytes."""
+        """One sentence with the share of uncoded bytes and its reasons, empty if the share is below a tenth or the bytes are
+        few.
+        """
         reasons, (original, _) = self.uncoded, self.bytes_of_everything
         if self.uncoded_share <= MUCH or sum(reasons.values()) < MUCH_BYTES:
             return ""
@@ -146,12 +148,12 @@ class Statistics:
 
     @property
     def index_bytes_original(self) -> int:
-        """Of the indices of max pools, int64."""
+        """Original bytes of the indices of max pools, int64."""
         return self._uncounted.get(POOL_INDICES, _NO_BYTES).original
 
     @property
     def index_bytes_compressed(self) -> int:
-        """Kept of the indices of max pools."""
+        """Bytes kept of the indices of max pools."""
         return self._uncounted.get(POOL_INDICES, _NO_BYTES).kept
 
     @property
@@ -161,7 +163,7 @@ class Statistics:
 
     @property
     def bytes_compressed(self) -> int:
-        """Bytes kept for the same tensors, headers and scales included."""
+        """Bytes kept for these activations, headers and scales included."""
         return sum(record.bytes_compressed for record in self.records)
 
     @property
@@ -172,16 +174,16 @@ class Statistics:
 
     @property
     def ratio_of_float32(self) -> float:
-        """As :attr:`ratio`, against the same activations in float32; 1.0 when nothing was saved."""
+        """As :attr:`ratio`, relative to the same activations in float32; 1.0 if nothing was saved."""
         kept = self.bytes_compressed
         return sum(record.bytes_in_float32 for record in self.records) / kept if kept else 1.0
 
     @property
     def peak_bytes(self) -> int | None:
-        """The most memory in use since the context was entered, up to now, in bytes above what there was then.
+        """The peak of memory in use since the context was entered, in bytes above its level at that time.
 
-        To be asked after the backward pass. Of the model's CUDA device, or of the process
-        (:class:`~actcodec.saved.peak_memory.PeakMemory`); None unless the context was to measure it (``measure_peak``).
+        Read it after the backward pass. It counts memory of the model's CUDA device, or of the process
+        (:class:`~actcodec.saved.peak_memory.PeakMemory`). None unless the context was opened with ``measure_peak``.
         """
         return None if self._peak is None else self._peak.bytes
 
@@ -189,8 +191,8 @@ class Statistics:
     def tensors(self) -> list[dict[str, Any]]:
         """One row per layer in the order of the forward pass; tensors of several steps are summed.
 
-        Keys: name, op, shape, dtype, codec, count, bytes_original, bytes_compressed, ratio (None when no bytes are kept, as
-        backward computes the tensor from others), relative_error (the mean; None when it was not measured).
+        Keys: name, op, shape, dtype, codec, count, bytes_original, bytes_compressed, ratio (None if no bytes are kept, because
+        backward computes the tensor from others), relative_error (the mean; None if it was not measured).
         """
         groups: dict[tuple[Any, ...], list[TensorRecord]] = {}
         for record in self.records:
@@ -200,7 +202,7 @@ class Statistics:
 
     @property
     def headline(self) -> str:
-        """One line: bytes of everything, and the ratio of everything."""
+        """One line with the bytes and the ratio of everything."""
         original, kept = self.bytes_of_everything
         if not original:
             return _NOTHING
@@ -216,7 +218,9 @@ class Statistics:
         return f"<{type(self).__name__}: {self.headline}>"
 
     def table(self) -> str:
-        """The headline, the rows of :attr:`tensors` and their sum as a text table; what is not counted, and not compressed."""
+        """Return a text table: the headline, the rows of :attr:`tensors`, their sum, and bytes not counted or not
+        compressed.
+        """
         heading = ("module", "operation", "shape", "codec", "bytes", "kept", "ratio", "error")
         rows = [heading]
         for row in self.tensors:
@@ -247,17 +251,17 @@ class Statistics:
 
 
 def ratio_text(ratio: float | None) -> str:
-    """A ratio in a table; ``-`` for None, where no bytes are kept."""
+    """Format a ratio for a table; ``-`` for None, if no bytes are kept."""
     return "-" if ratio is None else f"{ratio:.2f}"
 
 
 def integers_of(operation: str) -> str:
-    """The kind of the integers, indices or a workspace, that an operation saved."""
+    """Return the kind of integers (indices or a workspace) that an operation saved."""
     return f"integers of {operation}"
 
 
 def text_table(rows: Sequence[Sequence[str]], left: int) -> str:
-    """Rows of equal length in columns, the first ``left`` columns to the left (texts), the others to the right (numbers)."""
+    """Lay out rows of equal length in columns, the first ``left`` columns aligned left (texts), the others right (numbers)."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
@@ -288,7 +292,7 @@ def _row(records: list[TensorRecord]) -> dict[str, Any]:
 
 
 def relative_error(x: Tensor, y: Tensor, codec: str) -> float:
-    """||x - y|| / ||x|| in double; for ``brc`` of the signs, for bits and shapes 0: nothing more is asked for."""
+    """Return ||x - y|| / ||x|| in double; for ``brc`` that of the signs, and 0 for bits and shapes, which are exact."""
     if codec in (SHAPE, BITS):
         return 0.0
     exact, got = x.detach().double(), y.double()

@@ -1,4 +1,4 @@
-"""One kept tensor for all shapes in which operations save the same memory: what is rebuilt is seen as the original was."""
+"""Share one kept tensor among all shapes in which operations save the same memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from actcodec.saved.forms import Coded, Form
 
 
 class Holder(Protocol):
-    """What holds the form of a tensor; the form may be replaced by a stronger one."""
+    """The holder of a tensor's form, which may be replaced by a stronger one."""
 
     form: Form
 
 
 class Derived:
-    """A form that is made of what is kept already."""
+    """A form that is derived from a kept one."""
 
     source: Holder
 
@@ -30,10 +30,9 @@ class View(Derived):
     Parameters
     ----------
     x
-        The tensor as it is saved.
+        Place of the saved tensor.
     source, place
-        What is kept already, and the place of the tensor that it was made of: the same memory as that of ``x``, or more of it
-        without gaps.
+        The kept tensor, and its place: the memory of ``x``, or more memory without gaps.
     """
 
     def __init__(self, x: Place, source: Holder, place: Place) -> None:
@@ -42,11 +41,11 @@ class View(Derived):
 
     @property
     def nbytes(self) -> int:
-        """No bytes: the source has them."""
+        """Return 0, because the source counts the bytes."""
         return 0
 
     def tensor(self) -> Tensor:
-        """The view of what the source gives."""
+        """Return the view of the source's tensor."""
         layout, origin = self._place.layout, self._origin.layout
         values = origin.in_memory_order(self.source.form.tensor())
         if not origin.dense:
@@ -61,9 +60,9 @@ class Whole(Derived):
     Parameters
     ----------
     source
-        What is kept of the part.
+        Holder of the part.
     rebuild
-        Makes the tensor of its part.
+        Makes the tensor from its part.
     """
 
     def __init__(self, source: Holder, rebuild: Callable[[Tensor], Tensor]) -> None:
@@ -71,16 +70,16 @@ class Whole(Derived):
 
     @property
     def nbytes(self) -> int:
-        """No bytes: the source has them."""
+        """Return 0, because the source counts the bytes."""
         return 0
 
     def tensor(self) -> Tensor:
-        """The tensor of its rebuilt part."""
+        """Return the tensor made from its rebuilt part."""
         return self._rebuild(self.source.form.tensor())
 
 
 def codec_of(form: Form) -> Codec | None:
-    """The codec that compressed a form, or what it is made of."""
+    """Return the codec that compressed a form, or the form it is derived from; None if there is none."""
     while isinstance(form, Derived):
         form = form.source.form
     return form.codec if isinstance(form, Coded) else None

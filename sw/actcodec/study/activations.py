@@ -1,4 +1,4 @@
-"""Real activations of a training run, for whoever fits a codec's parameters to them."""
+"""Record real activations of a training run, to which parameters of a codec are fitted."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from actcodec.study.recording import RecordingPolicy
 
 @dataclass(frozen=True, eq=False)
 class Activation:
-    """One activation as autograd would have kept it."""
+    """One activation in the form that autograd would have kept."""
 
-    name: str  #: epoch, module that saved it, operation that made it: ``3/blocks.0.conv1/relu``
+    name: str  #: epoch, module that saved it, operation that produced it: ``3/blocks.0.conv1/relu``
     values: Tensor  #: float, its own memory
 
 
 class DenseActivations:
-    """Sink of a :class:`~actcodec.study.recording.RecordingPolicy`: remembers the tensors that codec ``jpeg-act`` takes.
+    """Sink of a :class:`~actcodec.study.recording.RecordingPolicy` that stores the tensors that codec ``jpeg-act`` takes.
 
-    ``epoch`` is that of the tensors to come.
+    ``epoch`` is that of the next tensors.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class DenseActivations:
         self._table = jpeg_act_policy()
 
     def __call__(self, tensor: SavedTensor, values: Tensor) -> None:
-        """Remember a tensor for which JPEG-ACT's table says ``jpeg-act``."""
+        """Store a tensor if JPEG-ACT's table assigns it to ``jpeg-act``."""
         codec = self._table.choose(tensor)
         if codec is not None and codec.name == Mode.JPEG_ACT.label:
             self.found.append(Activation(f"{self.epoch}/{tensor.module}/{tensor.producer}", values.clone()))
@@ -51,10 +51,10 @@ class DenseActivations:
 def record_training(
     recipe: Recipe, dataset: Dataset, seed: int, on_step: Callable[[], None] = lambda: None
 ) -> list[Activation]:
-    """The dense activations (conv, sum, network input) of shapes that fit codec ``jpeg-act``, of an uncompressed training run.
+    """Return the dense activations (conv, sum, network input) that codec ``jpeg-act`` fits, of an uncompressed training run.
 
     They are those of the first step of each epoch of :func:`~actcodec.study.experiment.train`, all samples of the batch.
-    UserError when the network has none.
+    UserError if the network has none.
     """
     dense = DenseActivations()
     batches = steps_per_epoch(recipe, dataset)
@@ -82,7 +82,7 @@ def save_activations(path: Path, activations: Sequence[Activation]) -> None:
 
 
 def load_activations(path: Path) -> list[Activation]:
-    """The arrays of an .npz file, float32 or float16 (N, C, H, W) with W >= 8 and N * C * H >= 8; UserError for others."""
+    """Return the arrays of an .npz file, float32 or float16 (N, C, H, W), W >= 8 and N * C * H >= 8; UserError for others."""
     try:
         arrays = np.load(path, allow_pickle=False)
         if not isinstance(arrays, np.lib.npyio.NpzFile):

@@ -1,14 +1,14 @@
-"""Correcting the estimates of policy ``auto`` by one exact diagnosis.
+"""Correct the estimates of policy ``auto`` by one exact diagnosis.
 
-What ``auto`` estimates leaves out what an error does behind the operation that reads the tensor. For convolutions and linear
-layers that is nothing: the saved tensor serves the gradient of the weights only. For normalisation it is much: besides the
+The estimates of ``auto`` ignore the effect of an error after the operation that reads the tensor. For convolutions and linear
+layers there is none: the saved tensor serves the gradient of the weights only. For normalisation it is large: besides the
 gradient of gamma, the error e of the normalised values x moves the gradient at the input by
-``-(gamma / sigma) * x * mean(g * e)``, a multiple of x itself, which the layers before add up coherently. How much that is
-depends on those layers. A diagnosis with one codec for everything tells, tensor by tensor; the factor between it and the
+``-(gamma / sigma) * x * mean(g * e)``, a multiple of x itself, which earlier layers add up coherently. Its size
+depends on those layers. A diagnosis with one codec for all tensors measures it for each; the factor between diagnosis and
 estimate is then used for all candidates.
 
-:func:`settle` asks the gradient itself: whatever the estimate says, one candidate for everything takes the place of the choice
-where it keeps no more bytes and its gradient is nearer the exact one.
+:func:`settle` compares gradients themselves: whatever the estimates are, one candidate for all tensors replaces the choice
+if it keeps no more bytes and its gradient is nearer the exact one.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule, firs
 from actcodec.saved.statistics import Statistics
 from actcodec.study.diagnosis import Passes, diagnose, distance
 
-#: With which the exact error is compared: unbiased, takes every shape, and about as coarse as what will be used.
+#: Codec of the diagnosis: unbiased, takes every shape, and about as coarse as the codecs in use.
 REFERENCE = CodecSpec("actnn-sample", {"bits": 2})
 
 
 def calibrate(policy: AutoPolicy, model: nn.Module, step: Callable[[], Tensor]) -> dict[ItemKey, float]:
-    """Compare estimates with a diagnosis of one step, tell the policy the factors, and return them.
+    """Compare estimates with a diagnosis of one step, pass the factors to the policy, and return them.
 
-    Takes T + 3 passes for T tensors and leaves the model as it was; to be repeated now and then, as the factors change. Tensors
-    whose estimate is zero get no factor. Parameters and errors as for :func:`~actcodec.study.diagnosis.diagnose`.
+    Takes T + 3 passes for T tensors and leaves the model unchanged; repeat it now and then, because the factors change. Tensors
+    whose estimate is zero get no factor. Parameters and errors as in :func:`~actcodec.study.diagnosis.diagnose`.
     """
     alone = AutoPolicy(ratio=2, candidates=[REFERENCE], interval=1)
     Passes(model, step).gradient(alone)
-    alone.observer()  # decides
+    alone.observer()  # makes the decision
     codec = codecs.codec(REFERENCE.name, **REFERENCE.options)
     everywhere = Policy((*first_rules({}), Rule(codec, dtypes=CODED_DTYPES)), keep_signs=True)
     squares: dict[ItemKey, float] = defaultdict(float)
@@ -54,12 +54,12 @@ def calibrate(policy: AutoPolicy, model: nn.Module, step: Callable[[], Tensor]) 
 
 
 def settle(policy: AutoPolicy, model: nn.Module, step: Callable[[], Tensor]) -> CodecSpec | None:
-    """See that the policy's choice is no worse than one candidate for everything; the candidate that it now holds, or None.
+    """Ensure that the policy's choice is no worse than any single candidate; return the candidate that it now holds, or None.
 
-    Tried on one step are what the policy has chosen, and every candidate everywhere. Of those that keep no more bytes than the
-    choice, or than the policy's ratio allows, the one whose gradient has the least error is held (:meth:`AutoPolicy.hold`) if
-    that error is less than the choice's. Takes C + 2 passes for C candidates and leaves the model as it was; to be repeated now
-    and then, as what is best changes. UserError when nothing has been chosen yet. Parameters and errors as for
+    The policy's choice and every candidate alone are tried on one step. Among the candidates that keep no more bytes than the
+    choice, or than the policy's ratio allows, the one with the least gradient error is held (:meth:`AutoPolicy.hold`) if
+    that error is less than the choice's. Takes C + 2 passes for C candidates and leaves the model unchanged. Repeat it now
+    and then, because the best choice changes. UserError if nothing has been chosen yet. Parameters and errors as in
     :func:`~actcodec.study.diagnosis.diagnose`.
     """
     policy.hold(None)

@@ -1,7 +1,7 @@
-"""What policies do to one training step of a user's own: gradient, bytes, peak, time, and which of them to take.
+"""Measure the effect of policies on one training step of the user: gradient, bytes, peak, time; and recommend one.
 
-The step is repeated with the same weights, buffers, data and random numbers, without compression and with each policy. How much
-two gradients have in common says :mod:`~actcodec.study.likeness`.
+The step is repeated with the same weights, buffers, data and random numbers, without compression and with each policy.
+:mod:`~actcodec.study.likeness` compares the gradients.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from actcodec.saved.statistics import Statistics, text_table
 from actcodec.study.diagnosis import Passes, norm_of
 from actcodec.study.likeness import cosine, likeness
 
-#: What is tried unless something else is asked for.
+#: Policies that are tried by default.
 CANDIDATES = (
     CodecSpec("brc"),
     *map(CodecSpec, ("sfpr", "sfpr+zvc")),
@@ -35,25 +35,27 @@ CANDIDATES = (
     *(CodecSpec("transformer", {"bits": bits}) for bits in (6, 5)),
     *map(CodecSpec, ("transformer", "actnn-L2", "blpa", "blpa-coded", "division")),
 )
-#: Peaks up to so many times the lowest are as good.
+#: Peaks up to this multiple of the lowest count as equal.
 _NEARLY = 1.02
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True)
 class PolicyCheck:
-    """One policy. Peaks count from what was there before the step; ratios are against the formats that tensors have."""
+    """The results of one policy. Peaks are relative to memory before the step; ratios are relative to the tensors' own
+    dtypes.
+    """
 
-    policy: str  #: with its options
-    cosine: float  #: of the whole gradient with the exact one
-    norm_ratio: float  #: of its norm and the exact one's
-    worst_layer: str  #: module whose gradient is farthest off; empty where no layer has a gradient worth mentioning
+    policy: str  #: name with options
+    cosine: float  #: whole gradient and the exact one
+    norm_ratio: float  #: norm of the gradient over that of the exact one
+    worst_layer: str  #: module with the lowest cosine; empty if no layer has a gradient above rounding errors
     worst_cosine: float
-    ratio: float  #: of activations, see :class:`~actcodec.saved.statistics.Statistics`
-    ratio_of_everything: float  #: of all that autograd keeps but weights and buffers
-    peak_bytes: int  #: most that torch's allocator gave out at a time, forward and backward
+    ratio: float  #: ratio over activations, see :class:`~actcodec.saved.statistics.Statistics`
+    ratio_of_everything: float  #: ratio over all saved tensors except weights and buffers
+    peak_bytes: int  #: most bytes given out by torch's allocator at a time, forward and backward
     seconds: float
-    uncoded: str = ""  #: what is not compressed and why, where that is much
+    uncoded: str = ""  #: uncompressed tensors with reasons, if they are many
 
     @property
     def verdict(self) -> str:
@@ -63,18 +65,18 @@ class PolicyCheck:
 
 @dataclass(frozen=True)
 class Check:
-    """What :func:`check` finds."""
+    """The result of :func:`check`."""
 
     policies: tuple[PolicyCheck, ...]
-    refused: dict[str, str]  #: policies that cannot be used here, and why
-    peak_bytes: int  #: of the step without compression
+    refused: dict[str, str]  #: policies that cannot be used here, with reasons
+    peak_bytes: int  #: peak without compression
     seconds: float
 
     @property
     def recommended(self) -> PolicyCheck | None:
-        """Of the good ones with nearly the lowest peak, the one that keeps the fewest bytes; None where none lowers the peak.
+        """The good policy with nearly the lowest peak that keeps the fewest bytes; None if none lowers the peak.
 
-        Peaks differ by little where weights and their gradients take most of the memory; larger batches will show the bytes.
+        Peaks differ little when weights and their gradients take most of the memory; larger batches will show the bytes.
         """
         good = [one for one in self.policies if one.verdict == "good" and one.peak_bytes < self.peak_bytes]
         least = min((one.peak_bytes for one in good), default=0)
@@ -82,7 +84,7 @@ class Check:
         return max(near, key=lambda one: (one.ratio_of_everything, -one.seconds), default=None)
 
     def table(self) -> str:
-        """A row per policy and the recommendation, as text."""
+        """Return a text table: a row per policy, and the recommendation."""
         rows: list[tuple[str, ...]] = [
             ("policy", "verdict", "worst layer", "cosine", "norm", "worst", "ratio", "activations", "peak MiB", "peak", "time")
         ]
@@ -106,7 +108,7 @@ class Check:
         return "\n".join([*lines, f"recommended: {named}"])
 
     def to_data(self) -> dict[str, Any]:
-        """Plain values, as for JSON."""
+        """Return plain values, as for JSON."""
         found = self.recommended
         return {
             "recommended": None if found is None else found.policy,
@@ -123,7 +125,7 @@ def check(
     *,
     on_policy: Callable[[int, int], None] = lambda done, total: None,
 ) -> Check:
-    """Try policies on one step of a training of one's own, in seconds: before a run is wasted.
+    """Try policies on one step of your own training, in seconds, before a long run.
 
     >>> import torch, actcodec
     >>> model, x = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 1)), torch.rand(32, 64)
@@ -131,23 +133,24 @@ def check(
     >>> [one.policy for one in found.policies], found.policies[0].cosine > 0.99
     (['sfpr', 'actnn'], True)
 
-    Parameters, their ``grad``, buffers (running statistics) and torch's random numbers are afterwards what they were. Each
-    policy takes two steps, one under torch's profiler for its peak, one for its time. Backends are ``auto`` where a policy has
-    the option and nothing else is said.
+    Parameters, their ``grad``, buffers (running statistics) and torch's random numbers are restored afterwards. Each
+    policy takes two steps, one under torch's profiler for its peak, one for its time. Policies with an option ``backend`` use
+    ``auto`` unless another is given.
 
     Parameters
     ----------
     model
-        In the mode (train, eval) that is of interest; a gradient early in training says little of later ones.
+        The model, in the mode (train, eval) to be measured; a gradient early in training says little about later ones.
     step
-        Computes the loss, a tensor of one value with a history; the same whenever weights, buffers and random numbers are.
+        Computes the loss, a tensor of one value with a gradient function; the same for the same weights, buffers and random
+        numbers.
     policies
-        Names, names with options, or policies. One that adapts itself is seen as it is in its first step.
+        Names, names with options, or policies. An adaptive policy is seen as it is in its first step.
     on_policy
-        Called after each policy with the number of those done, and of all.
+        Called after each policy with the number of policies done, and the total.
 
-    Raises UserError for unknown names and options, and when the step has no gradient that is finite and not zero, or has
-    another one when it is repeated.
+    Raises UserError for unknown names and options, and if the step's gradient is not finite, or zero, or differs when the step
+    is repeated.
     """
     chosen = [named_policy(which) for which in policies]
     trial = _Trial(model, step)
@@ -173,7 +176,7 @@ def check(
 
 @dataclass(frozen=True)
 class _Outcome:
-    """One policy's step."""
+    """The step of one policy."""
 
     gradient: list[Tensor | None]
     repeated: list[Tensor | None]  #: the gradient of the second step
@@ -183,7 +186,7 @@ class _Outcome:
 
 
 class _Trial:
-    """Repeats a step from the same state."""
+    """Repeat a step from the same state."""
 
     def __init__(self, model: nn.Module, step: Callable[[], Tensor]) -> None:
         self._passes = Passes(model, step)
@@ -191,7 +194,7 @@ class _Trial:
         self._devices = {parameter.device for parameter in self._passes.parameters if parameter.device.type == "cuda"}
 
     def run(self, chosen: Policy | None) -> _Outcome:
-        """A step under the profiler, which also warms up, then one for the clock."""
+        """Run a step under the profiler, which also warms up, then one for the clock."""
         peak, (gradient, statistics) = self._peak(lambda: self._passes.outcome(chosen))
         self._wait()
         begin = time.perf_counter()
@@ -200,7 +203,7 @@ class _Trial:
         return _Outcome(gradient, repeated, statistics, peak, time.perf_counter() - begin)
 
     def _wait(self) -> None:
-        """Until the devices have done what they were given."""
+        """Wait until all devices have finished their work."""
         for device in self._devices:
             torch.cuda.synchronize(device)
 
@@ -216,7 +219,7 @@ class _Trial:
 
 
 def named_policy(which: str | CodecSpec | Policy) -> tuple[str, Policy]:
-    """A new policy, and what to call it. Its backend is ``auto`` where it has that option and nothing else is said."""
+    """Return a policy and its name. The backend is ``auto`` if the policy has that option and no other is given."""
     if isinstance(which, Policy):
         origin = which.origin
         return (type(which).__name__ if origin is None else named(origin)), which

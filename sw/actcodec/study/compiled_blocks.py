@@ -1,7 +1,7 @@
 """Blocks that are compiled one by one, in a step that runs operation by operation on fake tensors.
 
-A block is traced once for its kind and shapes. In the step it takes the memory that the timeline of its two graphs says, its
-operations within do not run.
+A block is traced once for each kind and shapes. In the step it takes the memory that the timeline of its two graphs predicts;
+its operations do not run.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from actcodec.graph.traced import own_tensors, traced
 
 @dataclass(frozen=True)
 class _Plan:
-    """Bytes of one kind of block, and what it returns."""
+    """Bytes and results of one kind of block."""
 
     outputs: tuple[Tensor, ...]  #: fake
     spec: TreeSpec
-    inputs: tuple[int, ...]  #: places of the inputs that the backward takes as they are
+    inputs: tuple[int, ...]  #: indices of inputs that the backward reads unchanged
     hidden: int  #: kept beside inputs and outputs
-    forward: int  #: at the worst moment of the forward, beside what is kept
-    backward: int  #: at the worst moment of the backward, beside what is kept and the gradients that it is given
+    forward: int  #: bytes at the peak of the forward, without those kept
+    backward: int  #: bytes at the peak of the backward, without those kept and the gradients passed in
 
 
 class CompiledBlocks:
-    """Makes forwards of blocks that take what ``torch.compile`` would.
+    """Make forwards of blocks that take the memory of ``torch.compile``.
 
     Parameters
     ----------
     mode
-        Of the fake tensors.
+        Mode of the fake tensors.
     budget
         torch's ``activation_memory_budget``.
     """
@@ -78,7 +78,7 @@ class CompiledBlocks:
         primals = [node.name for node in forward.graph.find_nodes(op="placeholder")]
         wanted = {node.name for node in backward.graph.find_nodes(op="placeholder")}
         listed = outputs_of(forward.graph)
-        # First what the block changes in place, then what it returns, then what is kept.
+        # The order of results: tensors changed in place, outputs, kept tensors.
         own = len(listed) - len(wanted & {node.name for node in forward.graph.nodes})
         outputs = tuple(node.meta["val"] for node in listed[own - returned[0].num_leaves : own])
         tangents = sum(
@@ -105,11 +105,11 @@ def _shape(value: Any) -> Any:
 
 
 class _Replayed(torch.autograd.Function):
-    """Takes a block's memory, without its operations."""
+    """Allocate a block's memory without running its operations."""
 
     @staticmethod
     def forward(ctx: Any, plan: _Plan, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Inputs, the block's own tensors first -> outputs."""
+        """Compute outputs from inputs, the block's own tensors first."""
         ctx.plan = plan
         ctx.save_for_backward(*(tensors[place] for place in plan.inputs))
         ctx.like = [(tuple(one.shape), one.dtype, need) for one, need in zip(tensors, ctx.needs_input_grad[1:], strict=True)]
@@ -121,7 +121,7 @@ class _Replayed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of outputs -> of inputs."""
+        """Compute gradients of inputs from gradients of outputs."""
         source = gradients[0]
         source.new_empty(max(ctx.plan.backward, 0), dtype=torch.uint8)
         found = (source.new_empty(size, dtype=dtype) if need else None for size, dtype, need in ctx.like)

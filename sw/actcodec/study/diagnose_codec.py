@@ -1,4 +1,4 @@
-"""The study of ``cdu diagnose``: a network trained with a codec, and what each compressed tensor does to its gradient."""
+"""The study of ``cdu diagnose``: a network trained with a codec, and the gradient error of each compressed tensor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from actcodec.study.setup import TrainingSetup
 
 @dataclass(frozen=True)
 class DiagnosisSettings:
-    """What is trained and diagnosed.
+    """Settings of a training and its diagnosis.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ class DiagnosisSettings:
     codec
         Name of a codec or policy, or a policy file.
     options
-        Its options.
+        Options of the codec.
     batches
         Batches to diagnose, taken from the training images in order.
     seed
-        Of weights and order of images.
+        Seed of weights and order of images.
     """
 
     setup: TrainingSetup = field(default_factory=TrainingSetup)
@@ -51,13 +51,13 @@ def diagnose_codec(settings: DiagnosisSettings, command: str, progress: Progress
     Parameters
     ----------
     settings
-        What is trained and diagnosed.
+        Settings of training and diagnosis.
     command
-        What the report says that it was made by.
+        Command that the report names.
     progress
-        Is told every step of the training and every pass of the diagnosis.
+        Receives every step of the training and every pass of the diagnosis.
 
-    Raises UserError for a codec, options and data that do not go together, MissingToolError for what is not here.
+    Raises UserError for a codec, options and data that do not fit each other, MissingToolError for missing packages or data.
     """
     shown, setup, codec = progress or Silent(), settings.setup, settings.codec
     chosen = policy(codec, **settings.options)
@@ -85,7 +85,7 @@ def diagnose_codec(settings: DiagnosisSettings, command: str, progress: Progress
 
 
 def _diagnoses(settings: DiagnosisSettings, network: nn.Module, chosen: Policy, shown: Progress) -> Iterator[Diagnosis]:
-    """One diagnosis for each batch."""
+    """Yield one diagnosis for each batch."""
     images, batch = settings.setup.images, settings.setup.recipe.batch
     network.train()
     for number in range(settings.batches):

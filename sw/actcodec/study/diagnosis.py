@@ -1,13 +1,13 @@
-"""Which tensor hurts the gradient: one training step, compressed tensor by tensor.
+"""Measure the gradient error that each compressed tensor of one training step causes.
 
 The step is repeated with the same weights, data and random numbers: once untouched, which gives the gradient g of all
-parameters, once with everything compressed, and once for each compressed tensor with that tensor's reconstruction alone, all
-others exact. The *gradient error* is ``||g - g'|| / ||g||``. What is compressed is compressed once: a tensor has the same
+parameters, once with every tensor compressed, and once for each compressed tensor with that tensor's reconstruction alone, all
+others exact. The *gradient error* is ``||g - g'|| / ||g||``. Each tensor is compressed only once: it has the same
 reconstruction alone and with the others, stochastic rounding included.
 
-A tensor is known again from pass to pass by its place among the choices of the policy, and by what a rule can see of it
-(operations, module, shape, format), which has to be the same in all passes. A tensor that several operations save counts once,
-with the codec that it had in the end.
+A tensor is recognised from pass to pass by its index among the choices of the policy, and by the properties that a rule can
+test (operations, module, shape, dtype), which must be the same in all passes. A tensor that several operations save counts
+once, with its last codec.
 """
 
 from __future__ import annotations
@@ -34,63 +34,65 @@ from actcodec.training.activation_compression import UncodedWarning, compress_ac
 
 @dataclass(frozen=True)
 class TensorDiagnosis:
-    """One compressed tensor, or the same tensor of several batches (codecs that differ with a stroke between)."""
+    """One compressed tensor, or the same tensor of several batches (different codecs are joined by a slash)."""
 
-    module: str  #: in whose forward it was first saved
-    operation: str  #: that produced it
+    module: str  #: module in whose forward it was first saved
+    operation: str  #: operation that produced it
     saved_by: tuple[str, ...]  #: operations that saved it
     shape: tuple[int, ...]
     dtype: str
     codec: str
     bytes_original: int
     bytes_compressed: int
-    relative_error: float  #: ||x - x'|| / ||x||; of the signs where only those are kept
-    gradient_error: float  #: ||g - g'|| / ||g|| over all parameters, this tensor alone being compressed
-    seen: SavedTensor  #: what rules saw of it when its codec was chosen
+    relative_error: float  #: ||x - x'|| / ||x||; for signs, that of the signs
+    gradient_error: float  #: ||g - g'|| / ||g|| over all parameters, with only this tensor compressed
+    seen: SavedTensor  #: properties that rules tested when its codec was chosen
 
     @property
     def ratio(self) -> float | None:
-        """Bytes without and with compression; None when no bytes are kept, as backward computes the tensor from others."""
+        """Bytes before over bytes after compression; None if no bytes are kept, because backward computes the tensor from
+        others.
+        """
         return self.bytes_original / self.bytes_compressed if self.bytes_compressed else None
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What compression does to the gradient, tensor by tensor and all together."""
+    """The effect of compression on the gradient, tensor by tensor and together."""
 
-    tensors: tuple[TensorDiagnosis, ...]  #: in the order of the forward pass; what is kept exactly is not among them
-    gradient_error: float  #: with everything compressed
+    tensors: tuple[TensorDiagnosis, ...]  #: in the order of the forward pass, without tensors kept exactly
+    gradient_error: float  #: with every tensor compressed
     gradient_norm: float  #: ||g||
-    bytes_original: int  #: of all activations, those kept exactly too
+    bytes_original: int  #: sum over all activations, including those kept exactly
     bytes_compressed: int
-    everything_original: int  #: bytes of activations and of what else autograd keeps, weights and buffers left out
+    everything_original: int  #: bytes of all saved tensors except weights and buffers
     everything_compressed: int
 
     @property
     def ratio_of_everything(self) -> float:
-        """Bytes of everything without and with compression; 1.0 when nothing was saved."""
+        """Bytes before over bytes after compression of all these tensors; 1.0 if nothing was saved."""
         return self.everything_original / self.everything_compressed if self.everything_compressed else 1.0
 
     @property
     def ratio(self) -> float:
-        """Bytes of activations without and with compression; 1.0 when nothing was saved."""
+        """Bytes before over bytes after compression of activations; 1.0 if nothing was saved."""
         return self.bytes_original / self.bytes_compressed if self.bytes_compressed else 1.0
 
     @property
     def independent_error(self) -> float:
-        """The gradient error that the tensors would have together if their errors did not know of each other."""
+        """The gradient error of all tensors together if their errors were independent."""
         return math.hypot(*(tensor.gradient_error for tensor in self.tensors))
 
     @property
     def worst(self) -> list[TensorDiagnosis]:
-        """The tensors, those that hurt most first."""
+        """The tensors, the largest gradient error first."""
         return sorted(self.tensors, key=lambda tensor: -tensor.gradient_error)
 
     @classmethod
     def mean(cls, diagnoses: Sequence[Diagnosis]) -> Diagnosis:
-        """Several batches of one model as one: bytes added, relative errors as root mean squares.
+        """Combine diagnoses of several batches of one model: bytes added, relative errors as root mean squares.
 
-        UserError when they are not of the same tensors.
+        UserError if their tensors differ.
         """
         if not diagnoses:
             raise UserError("no diagnosis was given: give one or more")
@@ -108,7 +110,7 @@ class Diagnosis:
         )
 
     def table(self) -> str:
-        """The ratio of everything, then a row per tensor and one for all activations together, as text."""
+        """Return a text table: the ratio of everything, a row per tensor, and one for all activations together."""
         rows = [("module", "operation", "saved by", "shape", "codec", "ratio", "error", "gradient error")]
         rows += [
             (
@@ -127,7 +129,7 @@ class Diagnosis:
         return f"ratio of everything that autograd keeps: {self.ratio_of_everything:.2f}\n{text_table(rows, left=5)}"
 
     def to_data(self) -> dict[str, Any]:
-        """Plain values, as for JSON."""
+        """Return plain values, as for JSON."""
         return {
             "ratio_of_everything": self.ratio_of_everything,
             "ratio": self.ratio,
@@ -148,7 +150,7 @@ def diagnose(
     on_pass: Callable[[int, int], None] = lambda done, total: None,
     **options: Any,
 ) -> Diagnosis:
-    """Repeat one step as the module says: two passes, and one more for every compressed tensor.
+    """Repeat one step as the module describes: two passes, and one more for every compressed tensor.
 
     >>> import torch, actcodec
     >>> model, x = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)), torch.rand(8, 64)
@@ -156,21 +158,22 @@ def diagnose(
     >>> [tensor.module for tensor in found.tensors], 0 < found.gradient_error < 1
     (['0', '1'], True)
 
-    Parameters, their ``grad``, buffers (running statistics) and torch's random numbers are afterwards what they were. A policy
-    that adapts itself takes part in one pass, as in any training step.
+    Parameters, their ``grad``, buffers (running statistics) and torch's random numbers are restored afterwards. An adaptive
+    policy takes part in one pass, as in any training step.
 
     Parameters
     ----------
     model
-        In the mode (train, eval) that is of interest.
+        The model, in the mode (train, eval) to be measured.
     step
-        Computes the loss, a tensor of one value with a history; the same whenever weights, buffers and random numbers are.
+        Computes the loss, a tensor of one value with a gradient function; the same for the same weights, buffers and random
+        numbers.
     codec, options
-        As for :func:`~actcodec.training.activation_compression.compress_activations`.
+        As in :func:`~actcodec.training.activation_compression.compress_activations`.
     on_pass
-        Called after each pass with the number of passes done, and of all.
+        Called after each pass with the number of passes done, and the total.
 
-    Raises UserError when the step has no gradient, or does not save the same tensors in every pass.
+    Raises UserError if the step has no gradient, or does not save the same tensors in every pass.
     """
     chosen = policy_of(codec, **options)
     passes = Passes(model, step)
@@ -195,7 +198,7 @@ def diagnose(
 
 
 class Passes:
-    """Repeats a step from the same state."""
+    """Repeat a step from the same state."""
 
     def __init__(self, model: nn.Module, step: Callable[[], Tensor]) -> None:
         self._model, self._step = model, step
@@ -205,13 +208,13 @@ class Passes:
         self.layers = [name.rpartition(".")[0] for name in named]
 
     def gradient(self, chosen: Policy | None = None, measure_error: bool = False) -> list[Tensor | None]:
-        """Gradients of the parameters, with a policy or without."""
+        """Return the gradients of the parameters, with a policy or without."""
         return self.outcome(chosen, measure_error)[0]
 
     def outcome(
         self, chosen: Policy | None = None, measure_error: bool = False
     ) -> tuple[list[Tensor | None], Statistics | None]:
-        """The same, and what the policy kept."""
+        """Return the gradients and the policy's statistics."""
         with _restored(self._model):
             if chosen is None:
                 statistics, loss = None, self._step()
@@ -220,7 +223,7 @@ class Passes:
                     warnings.catch_warnings(),
                     compress_activations(self._model, chosen, measure_error=measure_error) as statistics,
                 ):
-                    for known in (FewBitsWarning, UncodedWarning):  # what these warn of is found out here
+                    for known in (FewBitsWarning, UncodedWarning):  # their subject is measured here
                         warnings.simplefilter("ignore", known)
                     loss = self._step()
             if loss.numel() != 1 or not loss.requires_grad:
@@ -230,7 +233,7 @@ class Passes:
 
 @contextmanager
 def _restored(model: nn.Module) -> Iterator[None]:
-    """Buffers and random numbers of the CPU and of all CUDA devices are afterwards what they were."""
+    """Restore buffers and the random numbers of the CPU and of all CUDA devices on exit."""
     before = [
         (module, name, buffer, buffer.detach().clone())
         for module in model.modules()
@@ -264,7 +267,7 @@ def _diagnosis(record: TensorRecord, gradient_error: float, seen: SavedTensor) -
 
 
 def _row(tensor: TensorDiagnosis) -> dict[str, Any]:
-    """Plain values."""
+    """Return plain values."""
     row = asdict(tensor) | {"ratio": tensor.ratio, "shape": list(tensor.shape)}
     del row["seen"]
     return row | {"saved_by": list(tensor.saved_by), "consumer": tensor.seen.consumer, "consumer_module": tensor.seen.module}
@@ -286,11 +289,11 @@ def _root_mean_square(values: Sequence[float]) -> float:
 
 
 def norm_of(gradients: Sequence[Tensor | None]) -> float:
-    """Of the gradients of all parameters together; None is zero."""
+    """Return the norm of the gradients of all parameters together; None counts as zero."""
     return math.sqrt(sum(float(gradient.double().square().sum()) for gradient in gradients if gradient is not None))
 
 
 def distance(exact: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> float:
-    """Norm of the difference of two gradients of the same parameters."""
+    """Return the norm of the difference of two gradients of the same parameters."""
     pairs = ((one, two) for one, two in zip(exact, other, strict=True) if one is not None and two is not None)
     return math.sqrt(sum(float((one.double() - two.double()).square().sum()) for one, two in pairs))

@@ -1,4 +1,4 @@
-"""report.md and gradient_errors.png of a diagnosis."""
+"""The report of a diagnosis: report.md and gradient_errors.png."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cdu_tools.report import Page, Table
 from actcodec.saved.statistics import ratio_text
 from actcodec.study.diagnosis import Diagnosis
 
-# Distinct to colour-blind readers too (Okabe and Ito).
+# Colours that colour-blind readers can tell apart (Okabe and Ito).
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#999999")
 
 
 def markdown(command: str, title: str, setting: str, found: Diagnosis) -> str:
-    """The report: what was done, what hurts most, a row per tensor."""
+    """Return the report: the method, the largest errors, a row per tensor."""
     together = (
         f"Everything compressed: {found.ratio_of_everything:.2f} times fewer bytes of all that autograd keeps, "
         f"{found.ratio:.2f} times of activations, gradient error {found.gradient_error:.4f}. Were the errors of the tensors "
@@ -49,7 +49,7 @@ def _tensors(found: Diagnosis) -> Table:
 
 
 def bars(title: str, found: Diagnosis) -> bytes:
-    """A PNG: the gradient error of each tensor in the order of the forward pass, one colour per codec."""
+    """Return a PNG: the gradient error of each tensor in the order of the forward pass, one colour per codec."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch

@@ -1,4 +1,4 @@
-"""Training one network with several codecs from the same start and in the same order, and what came of it."""
+"""Train one network with several codecs from the same start and in the same order, and summarise the runs."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from actcodec.study.networks import NETWORKS, Network
 from actcodec.training.activation_compression import compress_activations
 
 BASELINE = "none"
-#: Steps of one run, and epochs.
+#: Default numbers of steps of one run, and of epochs.
 MAX_STEPS = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train: with the network's optimizer (:mod:`actcodec.study.networks`) and a cosine learning rate.
+    """Schedule of a training with the network's optimizer (:mod:`actcodec.study.networks`) and a cosine learning rate.
 
-    ``epochs`` passes over the training images, or exactly ``steps`` steps when given. Incomplete batches are left out.
-    UserError for what is not allowed.
+    ``epochs`` passes over the training images, or exactly ``steps`` steps if given. Incomplete batches are left out.
+    UserError for invalid values.
     """
 
     model: str = "resnet"
@@ -57,14 +57,14 @@ class Recipe:
 
     @classmethod
     def usual(cls, model: str, **given: Any) -> Recipe:
-        """The recipe of a network, but for what is given and not None."""
+        """Return the recipe of a network with the given values that are not None."""
         kind = network(model)
         usual = {name: getattr(kind, name) for name in ("width", "depth", "epochs", "learning_rate")}
         return cls(model, **(usual | {name: value for name, value in given.items() if value is not None}))
 
 
 def network(model: str) -> Network:
-    """A reference network by name; UserError when there is none of that name."""
+    """Return a reference network by name; UserError if there is none of that name."""
     if model not in NETWORKS:
         raise UserError(f"unknown model {model!r}: use {', '.join(NETWORKS)}")
     return NETWORKS[model]
@@ -79,27 +79,27 @@ class Run:
     score_name: str
     losses: list[float] = field(default_factory=list)
     scores: list[tuple[int, float]] = field(default_factory=list)  #: (steps done, score on the test images)
-    bytes_original: int = 0  #: of all steps
+    bytes_original: int = 0  #: sum over all steps
     bytes_compressed: int = 0
-    everything_original: int = 0  #: with what autograd saves besides activations, but for weights and buffers
+    everything_original: int = 0  #: sum over all saved tensors except weights and buffers
     everything_compressed: int = 0
-    not_counted: Counter[str] = field(default_factory=Counter)  #: bytes kept of it, by kind, weights and buffers too
+    not_counted: Counter[str] = field(default_factory=Counter)  #: kept bytes of other tensors, by kind
     seconds_per_step: float = 0.0  #: median, forward, backward and update
     tensors: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def score(self) -> float:
-        """Score on the test images at the end."""
+        """Return the score on the test images at the end."""
         return self.scores[-1][1]
 
     @property
     def ratio(self) -> float:
-        """Bytes that autograd would have kept / bytes kept, over all steps."""
+        """Return the ratio of bytes that autograd would have kept to bytes kept, over all steps."""
         return self.bytes_original / self.bytes_compressed
 
     @property
     def ratio_of_everything(self) -> float:
-        """The same with what autograd saves besides activations, but for weights and buffers."""
+        """Return the same ratio for all saved tensors except weights and buffers."""
         return self.everything_original / self.everything_compressed
 
     def to_dict(self, backend: str) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Run:
 
 
 def build_model(recipe: Recipe, dataset: Dataset) -> nn.Module:
-    """The network of a recipe for a data set; UserError when they do not go together."""
+    """Return the network of a recipe for a data set; UserError if they do not fit each other."""
     kind = network(recipe.model)
     if kind.classifies != bool(dataset.classes):
         does, has = ("classifies", "super-resolution") if kind.classifies else ("is for super-resolution", "classification")
@@ -134,14 +134,14 @@ def build_model(recipe: Recipe, dataset: Dataset) -> nn.Module:
 
 
 def initial_model(recipe: Recipe, dataset: Dataset, seed: int) -> nn.Module:
-    """The network with the weights that runs of a seed begin with, on the device of the data."""
+    """Return the network with the first weights of runs of a seed, on the device of the data."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return build_model(recipe, dataset).to(dataset.train_inputs.device)
 
 
 def codec_policies(names: Sequence[str], **options: Any) -> dict[str, Policy]:
-    """The policies of some codecs, the baseline ``none`` first; each takes those options that it knows.
+    """Return the policies of some codecs, the baseline ``none`` first; each takes those options that it knows.
 
     UserError for an unknown codec, one that is named twice, and for an option that none of the codecs has.
     """
@@ -165,7 +165,7 @@ def train(
 ) -> Run:
     """Train once. Runs of the same seed have the same first weights, batches and (on the CPU) dropped values.
 
-    ``model`` is trained in place of one of :func:`initial_model`, for callers that go on with it.
+    ``model`` is trained in place of one of :func:`initial_model`, for callers that continue with it.
 
     Error per tensor is measured in the first step of every epoch; that step does not count in the time.
     """
@@ -227,7 +227,7 @@ def _train(
 
 
 def steps_per_epoch(recipe: Recipe, dataset: Dataset) -> int:
-    """Whole batches in the training images; UserError when there is none."""
+    """Return the number of whole batches in the training images; UserError if there is none."""
     batches = len(dataset.train_inputs) // recipe.batch
     if not batches:
         raise UserError(f"a batch of {recipe.batch} is more than the {len(dataset.train_inputs)} training images")
@@ -235,14 +235,14 @@ def steps_per_epoch(recipe: Recipe, dataset: Dataset) -> int:
 
 
 def total_steps(recipe: Recipe, dataset: Dataset) -> int:
-    """Steps of one run."""
+    """Return the number of steps of one run."""
     return recipe.steps if recipe.steps is not None else recipe.epochs * steps_per_epoch(recipe, dataset)
 
 
 def score(model: nn.Module, dataset: Dataset) -> float:
-    """On the test images: accuracy in percent, or the PSNR in dB that follows from the mean square error of all pixels.
+    """Return accuracy in percent on the test images, or the PSNR in dB of the mean square error of all pixels.
 
-    Restored images are limited to 0..1. A mean of the PSNR of small crops would be that of the empty ones.
+    Restored images are limited to 0..1. The PSNR is not averaged over crops, because empty crops would dominate the mean.
     """
     model.eval()
     total = 0.0
@@ -260,7 +260,7 @@ def score(model: nn.Module, dataset: Dataset) -> float:
 
 
 def loss_of(outputs: Tensor, targets: Tensor, dataset: Dataset) -> Tensor:
-    """Cross-entropy, or the mean squared error for super-resolution."""
+    """Return the cross-entropy, or the mean squared error for super-resolution."""
     return functional.cross_entropy(outputs, targets) if dataset.classes else functional.mse_loss(outputs, targets)
 
 
@@ -273,7 +273,7 @@ class Summary:
     score_deviation: float
     difference: float
     difference_deviation: float
-    ratio: float  #: of activations
+    ratio: float  #: ratio over activations
     ratio_of_everything: float
     bytes_original: float  #: per step
     bytes_compressed: float
@@ -282,7 +282,7 @@ class Summary:
 
 
 def summarise(runs: Sequence[Run]) -> list[Summary]:
-    """One summary per codec, in the order of the runs. Needs a run of ``none`` for every seed."""
+    """Return one summary per codec, in the order of the runs. Needs a run of ``none`` for every seed."""
     base = {run.seed: run.score for run in runs if run.codec == BASELINE}
     summaries = []
     for codec in dict.fromkeys(run.codec for run in runs):
@@ -311,7 +311,7 @@ def summarise(runs: Sequence[Run]) -> list[Summary]:
 
 
 def _spread(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation (of the sample; 0 for a single value)."""
+    """Return mean and standard deviation (of the sample; 0 for a single value)."""
     mean = sum(values) / len(values)
     if len(values) == 1:
         return mean, 0.0

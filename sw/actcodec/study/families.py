@@ -1,6 +1,6 @@
-"""Gradients of foreign models under every policy, early and later in training: what recommendations are made of.
+"""Measure gradients of models of other libraries under every policy, early and later in training.
 
-What is recommended by it says :mod:`actcodec.policies.recommended`.
+:mod:`actcodec.policies.recommended` derives its recommendations from these measurements.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from actcodec.study.diagnosis import Passes
 from actcodec.study.likeness import Likeness, likeness
 from actcodec.study.zoo import Foreign
 
-#: Steps of training between the first and the second time that policies are tried.
+#: Steps of training between the first and the second measurement of policies.
 STEPS = 32
 _LEARNING_RATE = 1e-3
-#: Every policy as it is unless told otherwise, and what :func:`~actcodec.study.check.check` tries.
+#: Every policy with its default options, and the candidates of :func:`~actcodec.study.check.check`.
 POLICIES = (
     *(CodecSpec(name) for name in POLICY_NAMES if name not in ALIKE),
     *(spec for spec in CANDIDATES if spec.options),
 )
-#: Bits for what normalisations save and for the rest, by what the policy is called: where few bits do harm.
+#: Bits of tensors saved by normalisations, and of all others, by the policy's name: shows where few bits do harm.
 BITS = {"bits 2, normalised 8": (8, 2), "bits 8, normalised 2": (2, 8)}
 
 
@@ -41,23 +41,23 @@ class Row:
     family: str
     model: str
     seed: int
-    policy: str  #: with its options
-    first: Likeness  #: of the gradient with random weights
-    later: Likeness  #: and after training
-    ratio: float  #: of activations, after training
+    policy: str  #: name with options
+    first: Likeness  #: to the gradient with random weights
+    later: Likeness  #: to the gradient after training
+    ratio: float  #: ratio over activations, after training
     ratio_of_everything: float
 
     @property
     def worse(self) -> Likeness:
-        """The one of both that is farther from the exact gradient."""
+        """Return the comparison farther from the exact gradient."""
         return min(self.first, self.later, key=lambda one: one.cosine)
 
 
 def rows_of(foreign: Foreign, specs: Sequence[CodecSpec] = POLICIES, steps: int = STEPS, seed: int = 0) -> Iterator[Row]:
-    """A row for each policy that can be used here, with seed 0 for :data:`BITS` too; weights and random numbers follow from it.
+    """Yield a row for each usable policy, with seed 0 for :data:`BITS` too; the seed sets weights and random numbers.
 
-    The model is trained without compression by AdamW, a batch a step; the gradient is that of one batch, before and after. A
-    policy that adapts itself is one object for both: the second time it does what it has learnt the first time.
+    The model is trained without compression by AdamW, a batch per step; the gradient is that of one batch, before and after. An
+    adaptive policy is one object for both: at the second measurement it uses its state of the first.
     """
     torch.manual_seed(seed)
     model = foreign.build()
@@ -70,7 +70,7 @@ def rows_of(foreign: Foreign, specs: Sequence[CodecSpec] = POLICIES, steps: int 
 
 
 def on_family(rows: Sequence[Row]) -> OnFamily:
-    """A policy's rows of one family together, of all models and seeds."""
+    """Combine a policy's rows of one family, over all models and seeds."""
     lowest: dict[str, float] = {}
     for row in rows:
         lowest[row.model] = min(row.worse.cosine, lowest.get(row.model, 1.0))
@@ -96,7 +96,7 @@ def _usable(specs: Sequence[CodecSpec]) -> Iterator[tuple[str, Policy]]:
 
 
 def _split(normalised: int, others: int) -> Policy:
-    """ActNN's codes with these bits."""
+    """Return a policy of ActNN's codes with these bits."""
     consumers: tuple[tuple[int, tuple[str, ...]], ...] = ((normalised, ("norm",)), (others, ()))
     rules = (Rule(CodecSpec("actnn-sample", {"bits": bits}), consumer=consumer) for bits, consumer in consumers)
     return Policy((*first_rules({}), *rules), keep_signs=True)

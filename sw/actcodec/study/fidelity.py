@@ -18,7 +18,7 @@ from actcodec.codecs import codec
 from actcodec.saved.statistics import relative_error
 from actcodec.study.activations import Activation
 
-#: Parameters of a configuration that change what a mode computes; of the others no byte depends.
+#: Parameters of a configuration that change the result of a mode; no byte depends on the others.
 _PARAMETERS = ("scale_bits",)
 _TRANSFORM_PARAMETERS = ("const_bits", "pass1_bits", "rounding")
 
@@ -30,7 +30,7 @@ class Fidelity:
     Parameters
     ----------
     activations
-        Float arrays (N, C, H, W), W >= 8, by name. They travel to workers with this object.
+        Float arrays (N, C, H, W), W >= 8, by name. They are sent to workers with this object.
     """
 
     activations: Mapping[str, np.ndarray]
@@ -38,16 +38,16 @@ class Fidelity:
 
     @classmethod
     def of(cls, activations: Sequence[Activation]) -> Fidelity:
-        """For recorded activations."""
+        """Return the measure on recorded activations."""
         return cls({one.name: one.values.float().cpu().numpy() for one in activations})
 
     def versions(self) -> dict[str, str]:
-        """Versions of the golden model and of torch."""
+        """Return the versions of the golden model and of torch."""
         golden = sources_sha256("cdu_spec", "actcodec.backends", "actcodec.codecs", "actcodec.golden", __name__)
         return {"golden": golden, "torch": torch.__version__}
 
     def whats(self, config: CduConfig) -> Iterator[dict[str, Any]]:
-        """What is measured of a configuration: one task per mode with scales, which are all but brc, bypass and mx.
+        """Yield the measurement tasks of a configuration: one per mode with scales, which are all but brc, bypass and mx.
 
         Raises ConfigError for 9-bit samples, which no unit has.
         """
@@ -62,7 +62,7 @@ class Fidelity:
                 yield common | {"options": options}
 
     def run(self, what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
-        """Compress and decompress everything.
+        """Compress and decompress all activations.
 
         ``ratio``: bytes of the values in the unit's number format over those of the streams, headers and scales included;
         ``bytes_per_value``; ``relative_error``: ||x - x'|| / ||x|| of the values in that format, mean over the tensors.

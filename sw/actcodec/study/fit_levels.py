@@ -1,4 +1,4 @@
-"""The study of ``cdu fit-levels``: which JPEG quality makes which error in activations of a training run."""
+"""The study of ``cdu fit-levels``: the relation of JPEG quality and error in activations of a training run."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def fit_levels(settings: LevelSettings, command: str, progress: Progress | None 
     Parameters
     ----------
     settings
-        The training; with a number of steps.
+        The training, with a number of steps.
     command
-        What the file says that it was made by.
+        Command that the file names.
     progress
-        Is told every step.
+        Receives every step.
 
     Raises UserError for images without maps of 8x8 values.
     """
@@ -78,7 +78,7 @@ def fit_levels(settings: LevelSettings, command: str, progress: Progress | None 
 
 
 def _line(coder: str, relation: Mapping[str, Any]) -> str:
-    """How well the relation of a coder fits."""
+    """Describe the quality of a coder's fitted relation in one line."""
     deviations = [level["deviation"] for level in relation["levels"]]
     fit = f"deviation of log(error) {min(deviations):.3f} to {max(deviations):.3f}"
     return f"{coder}: {len(deviations)} levels, {relation['channels']} channels, {fit}"

@@ -1,4 +1,4 @@
-"""Low and high frequencies of activation maps by the DCT of whole maps (DIVISION, equations 4 and 5).
+"""Split activation maps into low and high frequencies by the DCT of whole maps (DIVISION, equations 4 and 5).
 
 DIVISION argues that training needs the low-frequency part of an activation more exactly than the rest. This is the tool of that
 analysis, not the codec: the codec takes means of blocks for the low part, which need no transform.
@@ -13,14 +13,14 @@ import torch
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-#: Part of each axis that counts as low frequencies unless given.
+#: Default part of each axis that counts as low frequencies.
 DEFAULT_CORNER = 0.25
 _MAP_AXES = 2
 
 
 @dataclass(frozen=True)
 class Lambdas:
-    """Norms of the two parts of a tensor; the sum of their squares is that of the tensor's norm (Parseval)."""
+    """Norms of the two parts of a tensor; the sum of their squares is the square of the tensor's norm (Parseval)."""
 
     low: float  #: lambda_L = ||DCT(H) . M||
     high: float  #: lambda_H = ||DCT(H) . (1 - M)||
@@ -33,7 +33,7 @@ class Lambdas:
 
 
 def dct_matrix(size: int, device: torch.device | str = "cpu") -> Tensor:
-    """The orthonormal DCT-II of ``size`` points, float64 (size, size) [frequency][position]."""
+    """Return the orthonormal DCT-II of ``size`` points, float64 (size, size) [frequency][position]."""
     place = torch.arange(size, dtype=torch.float64, device=device)
     matrix = torch.cos(math.pi / size * (place + 0.5) * place[:, None]) * math.sqrt(2 / size)
     matrix[0] /= math.sqrt(2)
@@ -41,29 +41,29 @@ def dct_matrix(size: int, device: torch.device | str = "cpu") -> Tensor:
 
 
 def dct_maps(x: Tensor) -> Tensor:
-    """Orthonormal two-dimensional DCT-II of each map, float64 (..., H, W) from floats (..., H, W)."""
+    """Compute the orthonormal two-dimensional DCT-II of each map, float64 (..., H, W) from floats (..., H, W)."""
     rows, columns = _matrices(x)
     return rows @ x.detach().to(torch.float64) @ columns.T
 
 
 def idct_maps(coefficients: Tensor) -> Tensor:
-    """The inverse of :func:`dct_maps`."""
+    """Invert :func:`dct_maps`."""
     rows, columns = _matrices(coefficients)
     return rows.T @ coefficients.to(torch.float64) @ columns
 
 
 def low_mask(height: int, width: int, corner: float | int = DEFAULT_CORNER, device: torch.device | str = "cpu") -> Tensor:
-    """M of the paper, boolean (H, W): true in the corner of the lowest frequencies.
+    """Return M of the paper, boolean (H, W): true in the corner of the lowest frequencies.
 
     Parameters
     ----------
     height, width
-        Of a map.
+        Size of a map.
     corner
-        Part of each axis, a float above 0 up to 1, rounded to whole frequencies and at least one of them; or a number of
-        frequencies, an integer from 1 on (paper: W), of which shorter axes have all.
+        Part of each axis, a float above 0 up to 1, rounded to whole frequencies and at least one; or a number of
+        frequencies, an integer from 1 (paper: W), limited to the length of shorter axes.
     device
-        Of the result.
+        Device of the result.
 
     Raises UserError for other corners.
     """
@@ -77,14 +77,14 @@ def low_mask(height: int, width: int, corner: float | int = DEFAULT_CORNER, devi
 
 
 def split(x: Tensor, corner: float | int = DEFAULT_CORNER) -> tuple[Tensor, Tensor]:
-    """The low-frequency part of each map and the rest, which add up to ``x``; float64 (..., H, W)."""
+    """Return the low-frequency part of each map and the rest, which add up to ``x``; float64 (..., H, W)."""
     maps = x.detach().to(torch.float64)
     low = idct_maps(dct_maps(maps) * low_mask(*_extents(x), corner, x.device))
     return low, maps - low
 
 
 def lambdas(x: Tensor, corner: float | int = DEFAULT_CORNER) -> Lambdas:
-    """lambda_L and lambda_H of a tensor of maps, floats (..., H, W)."""
+    """Return lambda_L and lambda_H of a tensor of maps, floats (..., H, W)."""
     coefficients = dct_maps(x)
     mask = low_mask(*_extents(x), corner, x.device)
     low, high = (torch.linalg.vector_norm(coefficients * part) for part in (mask, ~mask))
@@ -96,7 +96,7 @@ def _extents(x: Tensor) -> tuple[int, int]:
 
 
 def _matrices(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Transforms of columns and of rows; UserError for what has no maps."""
+    """Return the transforms of columns and of rows; UserError for a tensor without maps."""
     if x.ndim < _MAP_AXES or x.numel() == 0 or not x.is_floating_point():
         kind = str(x.dtype).removeprefix("torch.")
         raise UserError(f"a {kind} tensor of shape {tuple(x.shape)} has no maps to transform: use floats (..., H, W)")

@@ -1,7 +1,7 @@
-"""How low and high frequencies of a network's activations develop while it trains (DIVISION, section 3).
+"""Measure the low and high frequencies of a network's activations while it trains (DIVISION, section 3).
 
-After each epoch a copy of the network sees the same inputs. Of every activation (N, C, H, W) that autograd would save, the
-norms of both parts are taken, and how far each part has moved since the epoch before.
+After each epoch a copy of the network gets the same inputs. For every activation (N, C, H, W) that autograd would save, the
+norms of both parts are computed, and the distance that each part has moved since the epoch before.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class LayerFrequencies:
     """One activation after one epoch."""
 
     epoch: int
-    module: str  #: in whose forward it is saved
-    operation: str  #: that made it
+    module: str  #: module in whose forward it is saved
+    operation: str  #: operation that produced it
     shape: tuple[int, ...]
     norms: Lambdas  #: lambda_L and lambda_H
     change: Lambdas | None  #: norms of both parts of the difference to the epoch before; None for the first one
 
     @property
     def relative_change(self) -> tuple[float, float] | None:
-        """Change of the low and of the high part, each by its norm; 0 for a part that is zero."""
+        """Change of the low and of the high part, each relative to its norm; 0 for a part that is zero."""
         if self.change is None:
             return None
         pairs = ((self.change.low, self.norms.low), (self.change.high, self.norms.high))
@@ -47,16 +47,16 @@ class LayerFrequencies:
 
 
 class FrequencyAnalysis:
-    """Measures a network again and again with the same inputs.
+    """Measure a network repeatedly with the same inputs.
 
     Parameters
     ----------
     inputs
-        What the network takes, on its device.
+        Inputs of the network, on its device.
     corner
-        Low frequencies, see :func:`actcodec.study.frequency.low_mask`.
+        Extent of low frequencies, see :func:`actcodec.study.frequency.low_mask`.
 
-    Raises UserError for a corner that is not possible.
+    Raises UserError for a corner out of range.
     """
 
     def __init__(self, inputs: Tensor, corner: float | int = DEFAULT_CORNER) -> None:
@@ -65,10 +65,10 @@ class FrequencyAnalysis:
         self._before: dict[_Key, Tensor] = {}
 
     def measure(self, model: nn.Module, epoch: int) -> list[LayerFrequencies]:
-        """The activations in the order of the forward pass, of a copy of the network in training mode; it is not changed."""
+        """Return the activations, in forward order, of a copy of the network in training mode; the network is not changed."""
         probe = copy.deepcopy(model).train()
         recorder = _Recorder()
-        # Dropout and the like drop the same values each time.
+        # The seed makes dropout and the like drop the same values each time.
         with torch.random.fork_rng(devices=[]), compress_activations(probe, recorder):
             torch.manual_seed(0)
             probe(self._inputs)
@@ -83,7 +83,7 @@ class FrequencyAnalysis:
 
 
 class _Recorder(Policy):
-    """Keeps a copy of every activation (N, C, H, W) with more than one value per map; an Observer of its own."""
+    """Keep a copy of every activation (N, C, H, W) with more than one value per map; the policy is its own observer."""
 
     def __init__(self) -> None:
         super().__init__((), default=NoCodec())
@@ -91,35 +91,35 @@ class _Recorder(Policy):
         self._occurrences: Counter[_Key] = Counter()
 
     def observer(self) -> _Recorder:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         return self
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
-        """See Observer."""
+        """Implement :class:`Observer`."""
         return _Copy(self, tensor) if len(tensor.shape) == _MAP_RANK and tensor.shape[-2:] != (1, 1) else codec
 
     def finished(self, operation: Operation, result: Any) -> None:
-        """See Observer."""
+        """Implement :class:`Observer`."""
 
     def add(self, tensor: SavedTensor, values: Tensor) -> None:
-        """One more activation; those of equal description are told apart by their order."""
+        """Add an activation; activations of equal description are told apart by their order."""
         key = (tensor.module, tensor.producer, tensor.consumer, tensor.shape)
         self.seen[(*key, self._occurrences[key])] = (tensor, values)
         self._occurrences[key] += 1
 
 
 class _Copy(NoCodec):
-    """Of one activation."""
+    """A codec that copies one activation."""
 
     def __init__(self, recorder: _Recorder, tensor: SavedTensor) -> None:
         self._recorder, self._tensor = recorder, tensor
 
     def compress(self, x: Tensor) -> RawCopy:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         kept = super().compress(x)
         self._recorder.add(self._tensor, kept.tensor)
         return kept
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()

@@ -1,4 +1,4 @@
-"""GridQuantZ, AC-GC's comparison: the fewest bits, the same for every activation, with which a score does not suffer."""
+"""GridQuantZ, AC-GC's comparison: the fewest bits, the same for every activation, with which a score is not reduced."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from dataclasses import dataclass
 
 from cdu_tools.errors import UserError
 
-#: Widths that are tried: with one bit values of both signs have no code.
+#: Widths that are tried: with one bit a format for both signs has no code.
 WIDTHS = range(2, 9)
 
 
 @dataclass(frozen=True)
 class GridResult:
-    """What a search found."""
+    """The result of a search."""
 
-    bits: int  #: the fewest with which the score does not suffer
-    scores: dict[int, float]  #: of all widths that were tried
+    bits: int  #: fewest bits with which the score is not reduced
+    scores: dict[int, float]  #: scores of all widths that were tried
 
 
 def least_bits(score: Callable[[int], float], baseline: float, loss: float = 0.0, widths: Iterable[int] = WIDTHS) -> GridResult:
     """Try widths from the fewest bits up until the score is no more than ``loss`` below ``baseline``.
 
-    Every width costs what ``score`` costs, a training run: that is what AC-GC's bounds spare.
+    Each width costs one call of ``score``, a training run; AC-GC's bounds avoid this cost.
 
     Parameters
     ----------
     score
-        Of so many bits; the higher the better.
+        Returns the score with a number of bits; higher is better.
     baseline
         Score without compression.
     loss
-        What may be lost, 0 or more.
+        Allowed loss of score, 0 or more.
     widths
         Bits to try.
 
-    Raises UserError when no width does.
+    Raises UserError if no width suffices.
     """
     if not loss >= 0:
         raise UserError(f"loss = {loss!r} is not allowed: use 0 or more")

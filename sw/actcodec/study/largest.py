@@ -7,17 +7,17 @@ from functools import cache
 
 from cdu_tools.errors import UserError
 
-#: No batch of more samples is tried.
+#: Most samples of a batch that is tried.
 _MOST = 1 << 32
 
 
 def largest(peak: Callable[[int], int], budget: int, first: int) -> int:
-    """Return the greatest batch whose peak is within the budget, 0 for none; peaks grow with the batch, nearly along a line.
+    """Return the greatest batch whose peak is within the budget, 0 for none; peaks must grow with the batch, nearly linearly.
 
-    Asked for are the peaks of ``first`` and of twice that, and from there on what a line through the two peaks around or below
-    the budget says, until a batch fits and the next one does not: four peaks in all where they lie on a line.
+    The search asks for the peaks of ``first`` and of twice that, and then follows the line through the two peaks around or
+    below the budget, until a batch fits and the next one does not: four peaks in all if they lie on a line.
 
-    UserError where peaks do not grow.
+    UserError if peaks do not grow.
     """
     peak = cache(peak)
     fits, beyond = 0, first

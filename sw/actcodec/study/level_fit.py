@@ -1,4 +1,4 @@
-"""Measuring what image tables do to activations, and fitting the relation that codec ``acgc-jpeg`` picks its tables by.
+"""Measure the errors that image tables cause in activations, and fit the relation by which codec ``acgc-jpeg`` picks tables.
 
 Each channel of each recorded tensor is one measurement for each table: its roughness, and the RMS error of decompression, both
 in steps of SFPR. The relation is linear in logarithms (:mod:`actcodec.codecs.acgc.level_map`), by least squares for each table.
@@ -20,7 +20,7 @@ from actcodec.codecs.acgc.acgc_jpeg_codec import CODERS
 from actcodec.codecs.acgc.error_bounded import along_channels
 from actcodec.codecs.acgc.level_map import FORMAT, roughness
 
-#: S of SFPR: nothing saturates. Saturation makes errors that no table can make good again.
+#: S of SFPR: no value saturates, because no table can correct the errors of saturation.
 FITTED_S = VALUE_MAX / SCALE_UNIT
 #: Images of a batch that are measured.
 MEASURED_IMAGES = 8
@@ -33,7 +33,7 @@ QUALITIES = (
 
 @dataclass
 class Measurements:
-    """What was measured with one coder; lists have one entry for each tensor."""
+    """The measurements with one coder; lists have one entry for each tensor."""
 
     coder: str
     qualities: tuple[int, ...]
@@ -60,12 +60,12 @@ class Measurements:
 
 
 def measurements() -> list[Measurements]:
-    """Empty measurements for every coder, with the tables that it can have."""
+    """Return empty measurements for every coder, with its possible tables."""
     return [Measurements(coder, usable_qualities(coder)) for coder in CODERS]
 
 
 def usable_qualities(coder: str) -> tuple[int, ...]:
-    """The qualities whose tables differ, coarsest first."""
+    """Return the qualities whose tables differ, coarsest first."""
     if coder == "jpeg-base":
         return QUALITIES
     tables: dict[tuple[int, ...], int] = {}
@@ -75,8 +75,10 @@ def usable_qualities(coder: str) -> tuple[int, ...]:
 
 
 def fitted(measured: Measurements) -> dict[str, Any]:
-    """The relation as it stands in the file, level by level, with the standard deviation of log(error) without it (spread)
-    and with it, and the residuals at both ends.
+    """Return the relation as stored in the file, level by level.
+
+    Each level has the standard deviation of log(error) without the relation (spread) and with it, and the residuals at both
+    ends.
     """
     features, errors = torch.cat(measured.features, 1), torch.cat(measured.errors, 1)
     usable = features.isfinite().all(0) & (errors > 0).all(0)
@@ -101,5 +103,5 @@ def fitted(measured: Measurements) -> dict[str, Any]:
 
 
 def table(measured: Iterable[Measurements], **facts: Any) -> dict[str, Any]:
-    """The whole file: ``facts`` (where the activations come from, versions), and the relation of each coder."""
+    """Return the whole file: ``facts`` (origin of the activations, versions), and the relation of each coder."""
     return {"format": FORMAT, **facts, "S": FITTED_S, "coders": {one.coder: fitted(one) for one in measured}}

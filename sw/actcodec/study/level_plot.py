@@ -1,4 +1,4 @@
-"""levels.png: error against quality, measured and fitted."""
+"""Plot error against quality, measured and fitted: levels.png."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from torch import Tensor
 from actcodec.codecs.acgc.level_map import LevelMap, parsed
 from actcodec.study.level_fit import Measurements
 
-#: Shares of the channels, by twist, that a curve of the left picture stands for.
+#: Shares of the channels, by twist, behind each curve of the left picture.
 _PARTS = ((0.0, 0.1, "smoothest tenth"), (0.45, 0.55, "middle tenth"), (0.9, 1.0, "roughest tenth"))
-# Distinct to colour-blind readers too (Okabe and Ito).
+# Colours that colour-blind readers can tell apart (Okabe and Ito).
 _COLOURS = ("#0072B2", "#E69F00", "#D55E00")
 
 
 def picture(title: str, measured: Sequence[Measurements], result: dict[str, Any]) -> bytes:
-    """A PNG with a row for each coder: error against quality for channels of three kinds; measured against fitted errors."""
+    """Return a PNG with a row for each coder: error against quality for three kinds of channels; measured against fitted."""
     from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ def picture(title: str, measured: Sequence[Measurements], result: dict[str, Any]
 
 
 def _curves(plot: Any, relation: LevelMap, features: Tensor, errors: Tensor, fitted: Tensor) -> None:
-    """Median, and the middle eight tenths, of measured errors, and the median of fitted ones, for three kinds of channels."""
+    """Plot median and middle eight tenths of measured errors, and the median of fitted ones, for three kinds of channels."""
     order = features[1].argsort()
     for (begin, end, label), colour in zip(_PARTS, _COLOURS, strict=True):
         chosen = order[int(begin * len(order)) : max(int(end * len(order)), int(begin * len(order)) + 1)]

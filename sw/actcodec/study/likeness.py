@@ -1,6 +1,6 @@
-"""How much two gradients of the same parameters have in common.
+"""Compare two gradients of the same parameters.
 
-The measure is their cosine, ``<g, g'> / (||g|| ||g'||)``, of all parameters together and of each layer alone.
+The measure is their cosine, ``<g, g'> / (||g|| ||g'||)``, over all parameters together and for each layer alone.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-#: Layers whose gradient is a smaller part of the whole one have none but rounding errors, as biases before a normalisation.
+#: Layers with a smaller part of the whole gradient have only rounding errors, as biases before a normalisation.
 _LEAST_PART = 1e-5
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """A gradient beside the exact one."""
+    """Comparison of a gradient with the exact one."""
 
-    cosine: float  #: of all parameters
-    norm_ratio: float  #: of its norm and the exact one's
-    worst_layer: str  #: module whose gradient is farthest off; empty where no layer has a gradient worth mentioning
+    cosine: float  #: cosine over all parameters
+    norm_ratio: float  #: norm of the gradient over that of the exact one
+    worst_layer: str  #: module with the lowest cosine; empty if no layer has a gradient above rounding errors
     worst_cosine: float
 
 
 def likeness(exact: Sequence[Tensor | None], other: Sequence[Tensor | None], layers: Sequence[str]) -> Likeness:
-    """Of two gradients, a tensor or None for each parameter; ``layers`` are the parameters' modules."""
+    """Compare two gradients, each a tensor or None for each parameter; ``layers`` are the parameters' modules."""
     whole = _Products()
     parts: defaultdict[str, _Products] = defaultdict(_Products)
     for products, layer in zip(_products(exact, other), layers, strict=True):
@@ -39,13 +39,13 @@ def likeness(exact: Sequence[Tensor | None], other: Sequence[Tensor | None], lay
 
 
 def cosine(exact: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> float:
-    """Of two gradients of the same parameters; 0 where one of them is zero or not finite."""
+    """Return the cosine of two gradients of the same parameters; 0 if one of them is zero or not finite."""
     return sum(_products(exact, other), _Products()).cosine
 
 
 @dataclass(frozen=True)
 class _Products:
-    """Of an exact gradient with itself, of another one with itself, and of both."""
+    """Inner products of an exact gradient with itself, of another one with itself, and of both."""
 
     exact: float = 0.0
     other: float = 0.0
@@ -56,13 +56,13 @@ class _Products:
 
     @property
     def cosine(self) -> float:
-        """0 where one of the gradients is zero or not finite."""
+        """Return the cosine; 0 if one of the gradients is zero or not finite."""
         norms = math.sqrt(self.exact) * math.sqrt(self.other)
         return self.both / norms if norms > 0 and math.isfinite(self.both) and math.isfinite(norms) else 0.0
 
 
 def _products(exact: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> Iterator[_Products]:
-    """Of each parameter; None is zero."""
+    """Yield the products of each parameter; None counts as zero."""
     for one, two in zip(exact, other, strict=True):
         a, b = (None if part is None else part.flatten().double() for part in (one, two))
         yield _Products(*(0.0 if x is None or y is None else float(x @ y) for x, y in ((a, a), (b, b), (a, b))))

@@ -1,7 +1,7 @@
-"""Live bytes of tensors from operation to operation, with or without values, and which operation has the most of them.
+"""Count live bytes of tensors from operation to operation, with or without values, and find the operation at the peak.
 
-torch has a tracker of memory too (``torch.distributed._tools.mem_tracker``). It does not say at which operation the peak is, it
-refuses a second step of the same model, which a step with states of an optimizer is, and it copies its account of every module
+torch has a tracker of memory too (``torch.distributed._tools.mem_tracker``). It does not report the operation at the peak, it
+refuses a second step of the same model, as needed with states of an optimizer, and it copies its account of every module
 at every operation. Peaks of the two are the same.
 """
 
@@ -25,42 +25,42 @@ FORWARD, BACKWARD, UPDATE = "forward", "backward", "optimizer"
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a step an operation runs."""
+    """The position of an operation in a step."""
 
     phase: str  #: ``forward``, ``backward`` or ``optimizer``
-    module: str  #: name of the innermost module, in the backward of that whose operation is differentiated; empty outside
-    operation: str  #: torch's name, in the backward that of the node of the graph
+    module: str  #: name of the innermost module; in the backward that of the differentiated operation; empty outside
+    operation: str  #: torch's name; in the backward that of the graph node
 
 
 class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is entered, counts bytes of the storages that operations make, until nothing refers to them any more.
+    """Count, while entered, the bytes of storages that operations make, until nothing refers to them any more.
 
-    What operations read and did not make was there before and counts in :attr:`others`, or nowhere if it was :meth:`given`.
+    Storages that operations read but did not make existed before; they count in :attr:`others`, or not at all if :meth:`given`.
 
     Parameters
     ----------
     model
-        Whose modules are named.
+        Model whose modules are named.
     on_cpu
-        Whether convolutions take the workspace of oneDNN, which lays plain tensors out again: as measured, what goes in or what
-        comes out. Depthwise ones may take more.
+        True to add the workspace of oneDNN's convolutions, which rearranges plain tensors: as measured, the input or the
+        output. Depthwise convolutions may take more.
     """
 
     def __init__(self, model: nn.Module, *, on_cpu: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.live = 0  #: bytes
-        self.others = 0  #: bytes that were there before
+        self.others = 0  #: bytes that existed before
         self.peak = 0  #: bytes, since the last :meth:`restart`
-        self.place = Place("", "", "")  #: of the peak
+        self.place = Place("", "", "")  #: position of the peak
         self.phase = FORWARD
         self._on_cpu = on_cpu
         self._names = {id(module): name for name, module in model.named_modules()}
-        self._sizes: dict[int, int | None] = {}  #: by storage; None of what was there before
+        self._sizes: dict[int, int | None] = {}  #: by storage; None for storages that existed before
         self._running: list[str] = []
         self._modules: dict[int, str] = {}
 
     def given(self, *tensors: Tensor) -> None:
-        """Name tensors that were there before."""
+        """Declare tensors that existed before."""
         others = self.others
         for tensor in tensors:
             self._follow(tensor, counts=False)
@@ -72,7 +72,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @contextmanager
     def names_of_modules(self) -> Iterator[None]:
-        """Follow which module runs."""
+        """Follow the running module."""
         before = register_module_forward_pre_hook(self._enter_module)
         after = register_module_forward_hook(self._leave_module, always_call=True)
         try:
@@ -117,7 +117,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @property
     def _module(self) -> str:
-        """Return the innermost module that runs."""
+        """Return the innermost running module."""
         return self._running[-1] if self._running else ""
 
     def _here(self, func: Any) -> Place:

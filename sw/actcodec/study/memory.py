@@ -1,9 +1,9 @@
-"""Memory of a training step before it is taken, on fake tensors: no weights, no data, seconds for billions of parameters.
+"""Predict the memory of a training step on fake tensors: no weights, no data, seconds for billions of parameters.
 
-Two ways lead there. What runs operation by operation is run, on tensors without values, and the lives of their storages are
-followed (:mod:`~actcodec.study.live_storages`). What ``torch.compile`` compiles is traced and partitioned as it does that, and
-the buffers of the two graphs are followed (:mod:`~actcodec.graph.timeline`). Workspace within kernels is not seen, nor is what
-an allocator holds beyond its tensors.
+There are two methods. Code that runs operation by operation is run on tensors without values, and the lives of their storages
+are followed (:mod:`~actcodec.study.live_storages`). Code that ``torch.compile`` compiles is traced and partitioned in the same
+way, and the buffers of the two graphs are followed (:mod:`~actcodec.graph.timeline`). Workspace within kernels is not seen, nor
+memory of an allocator beyond its tensors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NONE, CHECKPOINT, COMPILED, BLOCKS = "none", "checkpoint", "compiled", "compiled
 _PLAIN = (NONE, CHECKPOINT, COMPILED, BLOCKS)
 
 _Optimizer = Callable[[Sequence[nn.Parameter]], torch.optim.Optimizer]
-#: Optimizers by name; ``foreach`` is what torch takes on a GPU unless told otherwise, with a temporary of every parameter.
+#: Optimizers by name; ``foreach`` is torch's default on a GPU, with a temporary for every parameter.
 OPTIMIZERS: dict[str, _Optimizer | None] = {
     "none": None,
     "sgd": partial(torch.optim.SGD, lr=1e-3),
@@ -49,22 +49,22 @@ class Predicted:
     policy: str
     batch: int | None
     state: int  #: parameters, buffers, states of the optimizer, the batch
-    kept: int  #: between forward and backward, on top of the state
-    peak: int  #: at the worst moment, the state included
-    place: Place  #: the worst moment
+    kept: int  #: between forward and backward, without the state
+    peak: int  #: at the peak, the state included
+    place: Place  #: operation at the peak
 
     @property
     def step(self) -> int:
-        """Return bytes at the worst moment on top of the state."""
+        """Return bytes at the peak without the state."""
         return self.peak - self.state
 
     def to_data(self) -> dict[str, Any]:
-        """Plain values, as for JSON."""
+        """Return plain values, as for JSON."""
         return asdict(self)
 
 
 def check_policy(name: str, family: str) -> None:
-    """UserError for a policy whose bytes are not known."""
+    """Raise UserError for a policy whose bytes are not known."""
     if name not in _PLAIN and (name not in POLICY_NAMES or _ratios(name) is None):
         usual = [one for one in POLICY_NAMES if one != NONE and _ratios(one) is not None]
         raise UserError(f"unknown policy {name!r}: use {', '.join((*_PLAIN, *usual))}")
@@ -89,7 +89,7 @@ def predict(
     Parameters
     ----------
     subject
-        Afterwards as before, with no gradients.
+        The model and its training; unchanged afterwards, without gradients.
     policy
         ``none``, ``checkpoint`` (around each block), ``compiled`` (model and loss in one graph), ``compiled-blocks`` (each
         block in a graph, the rest operation by operation), or the name of a policy of the hooks, whose ratio is the one that
@@ -97,11 +97,11 @@ def predict(
     count
         Samples in the batch; None is the subject's own batch.
     optimizer
-        Out of :data:`OPTIMIZERS`. With one the step finds the optimizer's states, and ends with its update.
+        Name in :data:`OPTIMIZERS`. With an optimizer its states exist at the start, and the step ends with its update.
     budget
-        Of what is compiled: torch's ``activation_memory_budget``, 0 to 1.
+        torch's ``activation_memory_budget`` for compiled code, 0 to 1.
     on_cpu
-        Whether the workspace of oneDNN's convolutions counts.
+        True to count the workspace of oneDNN's convolutions.
 
     UserError for unknown names, and for a step that reads values.
     """
@@ -128,13 +128,13 @@ def blocks(model: nn.Module) -> list[nn.Module]:
     return found
 
 
-# Operation by operation
+# Code that runs operation by operation
 
 
 def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, budget: float, on_cpu: bool) -> Predicted:
     model, make = subject.model, OPTIMIZERS[optimizer]
     storages = LiveStorages(model, on_cpu=on_cpu)
-    if not subject.entered:  # what libraries and data sets keep from their first call on is there
+    if not subject.entered:  # allocates buffers that libraries and data sets keep from their first call on
         subject.loss(*subject.data(count))
     storages.given(*model.parameters(), *model.buffers())
     with subject.within(), _means(policy, subject, budget) as hooks, storages, storages.names_of_modules():
@@ -153,14 +153,14 @@ def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, bud
             storages.phase = UPDATE
             update.step()
         before = _bytes([*model.parameters(), *model.buffers()])
-        if subject.entered:  # a batch that is there; data of the zoo are those of a data set
+        if subject.entered:  # an existing batch; data of the zoo count as those of a data set
             before += storages.others
     return Predicted(policy, count, before + start, kept, before + storages.peak, storages.place)
 
 
 @contextmanager
 def _means(policy: str, subject: Subject, budget: float) -> Iterator[Callable[[], AbstractContextManager[Any]]]:
-    """Prepare the model; gives the context of the forward."""
+    """Prepare the model; yields a function that makes the context of the forward."""
     if policy in (CHECKPOINT, BLOCKS):
         chosen = blocks(subject.model)
         if not chosen:
@@ -185,13 +185,13 @@ def _means(policy: str, subject: Subject, budget: float) -> Iterator[Callable[[]
 
 
 def _ratios(policy: str) -> dict[str, float] | None:
-    """Ratio of everything that autograd keeps but weights and buffers by family, as measured; None where it was not."""
+    """Return the measured ratio of all saved tensors except weights and buffers, by family; None if it was not measured."""
     found = [one for one in measured() if one.policy.name == policy and not one.policy.options]
     return {name: on.ratio for name, on in found[0].families.items()} if found else None
 
 
 def _smaller(model: nn.Module, ratio: float) -> saved_tensors_hooks:
-    """Hooks that keep a part of the bytes of each storage but those of weights and buffers."""
+    """Return hooks that keep a part of the bytes of each storage except those of weights and buffers."""
     own = {tensor.untyped_storage()._cdata for tensor in (*model.parameters(), *model.buffers())}
     kept: dict[int, weakref.ref[_Part]] = {}
 
@@ -214,7 +214,7 @@ def _smaller(model: nn.Module, ratio: float) -> saved_tensors_hooks:
 
 
 class _Part:
-    """Bytes that are kept in place of a storage."""
+    """Bytes kept in place of a storage."""
 
     def __init__(self, payload: Tensor) -> None:
         self.payload = payload
@@ -227,7 +227,7 @@ class _View:
         self._part, self._size, self._dtype = part, tuple(x.shape), x.dtype
 
     def tensor(self) -> Tensor:
-        """Make one like it."""
+        """Make a tensor of the same layout."""
         return self._part.payload.new_empty(self._size, dtype=self._dtype)
 
 
@@ -235,7 +235,7 @@ def _bytes(tensors: Sequence[Tensor]) -> int:
     return sum({one.untyped_storage()._cdata: one.untyped_storage().nbytes() for one in tensors}.values())
 
 
-# Compiled
+# Compiled code
 
 
 def _compiled(subject: Subject, count: int | None, optimizer: str, budget: float, on_cpu: bool) -> Predicted:
@@ -257,7 +257,7 @@ def _compiled(subject: Subject, count: int | None, optimizer: str, budget: float
 
 
 def module_of(node: fx.Node) -> str:
-    """Name of the module in which a node's operation was traced; empty where none is known."""
+    """Return the name of the module in which a node's operation was traced; empty if none is known."""
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     return str(list(stack.values())[-1][0]) if stack else ""
 

@@ -24,28 +24,28 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 @dataclass(frozen=True)
 class Subject:
-    """A model on fake tensors and how it is trained.
+    """A model on fake tensors, and its training.
 
     Parameters
     ----------
     model
-        Its parameters and buffers have shapes and no values.
+        The model; its parameters and buffers have shapes and no values.
     data
-        ``data(count)``: what is given to ``loss`` for a batch of so many samples; None is the batch that is there.
+        ``data(count)`` returns the arguments of ``loss`` for a batch of ``count`` samples; None is the existing batch.
     loss
-        A tensor of one value.
+        Computes a tensor of one value.
     family
-        The kind of network, out of :data:`~actcodec.study.zoo.foreign.FAMILIES`; empty where nobody said.
+        Kind of network, a name in :data:`~actcodec.study.zoo.foreign.FAMILIES`; empty if unknown.
     mode
-        The mode of the fake tensors.
+        Mode of the fake tensors.
     entered
-        Whether data are made within the mode: data of the zoo are real, and small.
+        True if data are made within the mode; data of the zoo are real, and small.
     dtype
-        Of what is made in the step without a format.
+        Default dtype of tensors made in the step.
     own
-        Samples in the batch that is there.
+        Samples in the existing batch.
     varies
-        Whether there are batches of other sizes.
+        True if batches of other sizes can be made.
     """
 
     name: str
@@ -60,12 +60,12 @@ class Subject:
     varies: bool = True
 
     def count(self, asked: int | None) -> int:
-        """Samples in a batch for which so many were asked, or nothing."""
+        """Return the number of samples in a batch for which ``asked`` samples, or None, were requested."""
         return self.own if asked is None else asked
 
     @contextmanager
     def within(self) -> Iterator[None]:
-        """Return the context in which a step of the model is taken."""
+        """Provide the context in which a step of the model is taken."""
         before = torch.get_default_dtype()
         torch.set_default_dtype(self.dtype)
         try:
@@ -76,7 +76,7 @@ class Subject:
 
 
 def of_zoo(foreign: Foreign, dtype: torch.dtype = torch.float32) -> Subject:
-    """Return a model of the zoo with batches of its own data, real ones; built with values where it has to be."""
+    """Return a model of the zoo with real batches of its own data, built with values where necessary."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
         with mode:
@@ -97,7 +97,7 @@ def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32
     """Return a model of a user's script, which runs without values.
 
     The script defines ``model`` and ``step()``, which returns the loss, as for ``cdu check``; for batches of other sizes it
-    defines ``batch(count)``, whose result, a tuple, ``step`` is given. UserError for a script that does not.
+    defines ``batch(count)``, whose result, a tuple, is passed to ``step``. UserError for a script that does not.
     """
     if not script.is_file():
         raise UserError(
@@ -128,9 +128,9 @@ def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32
 
 
 def without_values(model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype | None = None) -> None:
-    """Put fake tensors in the place of a model's parameters and buffers, in another format if one is given.
+    """Replace a model's parameters and buffers by fake tensors, in another dtype if one is given.
 
-    What is shared stays shared.
+    Shared tensors remain shared.
     """
     seen: dict[int, Tensor] = {}
     for module in model.modules():

@@ -1,4 +1,4 @@
-"""The reference networks by name: how each is built for a data set, and what trains it on a CPU in about a minute."""
+"""The reference networks by name: construction for a data set, and a training that takes about a minute on a CPU."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ class Network:
     """A reference network."""
 
     build: Callable[[Dataset, int, int], nn.Module]  #: from data set, width and depth
-    classifies: bool  #: else it is for super-resolution
-    dataset: str  #: that it is trained on when none is named
+    classifies: bool  #: False for super-resolution
+    dataset: str  #: data set used when none is named
     width: int
     depth: int
     epochs: int
     learning_rate: float
     adamw: bool = False  #: AdamW in place of SGD with momentum
-    gradient_norm: float | None = None  #: to which gradients are cut back
+    gradient_norm: float | None = None  #: limit to which gradients are clipped
     least_depth: int = 1
 
     def optimizer(self, model: nn.Module, learning_rate: float) -> torch.optim.Optimizer:
-        """SGD with momentum 0.9 and weight decay 5e-4, or AdamW with weight decay 0.05."""
+        """Return SGD with momentum 0.9 and weight decay 5e-4, or AdamW with weight decay 0.05."""
         if self.adamw:
             return torch.optim.AdamW(model.parameters(), learning_rate, weight_decay=_ADAMW_WEIGHT_DECAY)
         return torch.optim.SGD(model.parameters(), learning_rate, momentum=_MOMENTUM, weight_decay=_WEIGHT_DECAY)
 
     @property
     def optimizer_text(self) -> str:
-        """How it is trained, in words."""
+        """Describe the optimizer in words."""
         if self.adamw:
             return f"AdamW with weight decay {_ADAMW_WEIGHT_DECAY:g}"
         return f"SGD with momentum {_MOMENTUM:g}, weight decay {_WEIGHT_DECAY:g}"

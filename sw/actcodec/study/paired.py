@@ -1,7 +1,7 @@
-"""Whether training with a codec ends where training without it does: paired differences, and what they could have shown.
+"""Compare training with and without a codec by paired differences, and compute the difference that they could have shown.
 
-Every policy trains from the same weights, with the same batches, and is asked the same test images as the uncompressed run of
-its seed. So each seed and image gives a difference: +1 where only the policy is right, -1 where only the uncompressed network
+Every policy trains from the same weights, with the same batches, and is tested on the same images as the uncompressed run of
+its seed. Each seed and image gives a difference: +1 if only the policy is right, -1 if only the uncompressed network
 is, else 0. Their mean, in points of accuracy, varies with the seeds and with the images; both are resampled.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 #: Resamples of the bootstrap, and their seed.
 RESAMPLES, _SEED = 4000, 0
-#: Two-sided confidence, and the share of times that the least difference is found.
+#: Two-sided confidence, and the probability with which the least difference is found.
 CONFIDENCE, POWER = 0.95, 0.8
 
 
@@ -27,32 +27,32 @@ class Comparison:
     difference: float  #: mean
     low: float  #: ends of the interval of 95 %
     high: float
-    worst: float  #: with 95 % it is not below this
+    worst: float  #: lower bound with 95 % confidence
     least: float  #: least true difference that such a comparison shows four times out of five
     gained: int  #: answers, over all seeds, that only the policy has right
     lost: int  #: answers that only the uncompressed network has right
 
     def no_worse_than(self, margin: float) -> bool:
-        """Non-inferiority: whether it is certain to 95 % that less than ``margin`` points are lost."""
+        """Return whether, with 95 % confidence, less than ``margin`` points are lost (non-inferiority)."""
         return self.worst > -margin
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Where the variance of differences comes from, in squared points: seeds, images, and both together."""
+    """The parts of the variance of differences, in squared points: seeds, images, and both together."""
 
     seeds: float
     images: float
     rest: float
 
     def error(self, seeds: float, images: float) -> float:
-        """Standard error of the mean over so many."""
+        """Return the standard error of the mean over so many seeds and images."""
         return float(np.sqrt(self.seeds / seeds + self.images / images + self.rest / (seeds * images)))
 
     def seeds_for(self, margin: float, images: int) -> float:
-        """Seeds with which a policy that loses nothing is shown, four times out of five, to lose less than ``margin`` points.
+        """Return the seeds that show, four times of five, that a policy which loses nothing loses less than ``margin`` points.
 
-        Infinite where so many images vary too much by themselves.
+        The result is infinite if ``images`` images alone vary too much.
         """
         wanted = (margin / (NormalDist().inv_cdf(CONFIDENCE) + NormalDist().inv_cdf(POWER))) ** 2
         left = wanted - self.images / images
@@ -60,9 +60,9 @@ class Spread:
 
 
 def compare(policy: NDArray[np.bool_], base: NDArray[np.bool_]) -> Comparison:
-    """The paired bootstrap of answers that are right, bool (seeds, images) each, with seeds and images resampled by themselves.
+    """Bootstrap paired right answers, bool (seeds, images) each, with seeds and images resampled independently.
 
-    UserError for less than two seeds or images, or where they do not go together.
+    UserError for less than two seeds or images, or if the shapes differ.
     """
     differences = _differences(policy, base)
     seeds, images = differences.shape
@@ -78,7 +78,7 @@ def compare(policy: NDArray[np.bool_], base: NDArray[np.bool_]) -> Comparison:
 
 
 def spread(policy: NDArray[np.bool_], base: NDArray[np.bool_]) -> Spread:
-    """Variance components of the differences, by analysis of variance of the crossed table; UserError as :func:`compare`."""
+    """Return variance components of the differences, by analysis of variance of the crossed table; see :func:`compare`."""
     differences = _differences(policy, base)
     seeds, images = differences.shape
     by_seed, by_image = differences.mean(1), differences.mean(0)
@@ -90,7 +90,7 @@ def spread(policy: NDArray[np.bool_], base: NDArray[np.bool_]) -> Spread:
 
 
 def _differences(policy: NDArray[np.bool_], base: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Points that each answer is worth, (seeds, images)."""
+    """Return the points of each answer, (seeds, images)."""
     if policy.shape != base.shape or policy.ndim != 2 or min(policy.shape) < 2:
         given = f"answers of shapes {policy.shape} and {base.shape}"
         raise UserError(f"{given} cannot be paired: use two tables of at least 2 seeds and 2 images")

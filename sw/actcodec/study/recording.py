@@ -1,4 +1,4 @@
-"""What a network saves while it is trained, for measurements: a policy that compresses nothing and shows every tensor."""
+"""Record tensors that a network saves during training: a policy that compresses nothing and passes every tensor to a sink."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from actcodec.codecs.codec import NoCodec
 from actcodec.policies.policy import Policy, SavedTensor, first_rules
 from actcodec.saved.operations import Operation
 
-#: ``sink(tensor, values)`` gets every recorded tensor; the values are the network's own and not to be changed.
+#: ``sink(tensor, values)`` gets every recorded tensor; it must not change the values, which are the network's own.
 Sink = Callable[[SavedTensor, Tensor], None]
 
 
 class RecordingPolicy(Policy):
-    """Keeps every activation exactly, and hands over those that a policy would compress: all but signs and a loss's.
+    """Keep every activation exactly, and pass on those that a policy would compress: all but signs and those of a loss.
 
-    For :func:`actcodec.study.experiment.train`, or whatever tells a policy the samples of each step.
+    Used with :func:`actcodec.study.experiment.train`, or another loop that calls ``set_samples`` at each step.
 
     Parameters
     ----------
     steps
-        Numbers of the steps to be recorded, from 0 on.
+        Numbers of the recorded steps, from 0.
     sink
         Called in forward, tensor by tensor.
     """
@@ -37,16 +37,16 @@ class RecordingPolicy(Policy):
         self._step = -1
 
     def restart(self, seed: int) -> None:
-        """See :class:`Policy`; steps are counted anew."""
+        """Implement :class:`Policy`. Steps are counted anew."""
         super().restart(seed)
         self._step = -1
 
     def set_samples(self, samples: Tensor | None) -> None:
-        """See :class:`Policy`: a step begins."""
+        """Implement :class:`Policy`. Each call begins a step."""
         self._step += 1
 
     def observer(self) -> _Recorder | None:
-        """See :class:`Policy`."""
+        """Implement :class:`Policy`."""
         return _Recorder(self._sink) if self._step in self._steps else None
 
 
@@ -57,21 +57,21 @@ class _Recorder:
     sink: Sink
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
-        """See :class:`~actcodec.policies.policy.Observer`."""
+        """Implement :class:`~actcodec.policies.policy.Observer`."""
         return codec if codec.signs_only else _ShowingCodec(tensor, self.sink)
 
     def finished(self, operation: Operation, result: Any) -> None:
-        """See :class:`~actcodec.policies.policy.Observer`."""
+        """Implement :class:`~actcodec.policies.policy.Observer`."""
 
 
 @dataclass
 class _ShowingCodec(NoCodec):
-    """Shows one tensor to the sink."""
+    """Pass one tensor to the sink."""
 
     tensor: SavedTensor
     sink: Sink
 
     def compress(self, x: Tensor) -> RawCopy:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         self.sink(self.tensor, x.detach())
         return super().compress(x)

@@ -1,4 +1,4 @@
-"""report.md and curves.png of a comparison of codecs."""
+"""The report of a comparison of codecs: report.md and curves.png."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from actcodec.study.networks import NETWORKS
 _UNITS = {"accuracy": "%", "psnr": "dB"}
 # A loss that falls by more than this factor is drawn on a logarithmic axis.
 _LOG_FROM = 20
-# Distinct to colour-blind readers too (Okabe and Ito); the baseline is black.
+# Colours that colour-blind readers can tell apart (Okabe and Ito); the baseline is black.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def markdown(command: str, recipe: Recipe, dataset: Dataset, runs: Sequence[Run]) -> str:
-    """The report: what was run, a row per codec, a table of tensors per codec."""
+    """Return the report: the runs, a row per codec, a table of tensors per codec."""
     seeds = sorted({run.seed for run in runs})
     parts: list[str | Table] = [
         f"Written by `{command}`.",
@@ -51,7 +51,7 @@ def markdown(command: str, recipe: Recipe, dataset: Dataset, runs: Sequence[Run]
 
 
 def _codecs(runs: Sequence[Run]) -> Table:
-    """A row per codec, over all seeds."""
+    """Return a row per codec, over all seeds."""
     head = [f"{runs[0].score_name} ({_UNITS[runs[0].score_name]})", f"difference to {BASELINE}", "loss at the end"]
     head += ["ratio", "ratio of activations"]
     rows = []
@@ -75,7 +75,7 @@ def _tensors(run: Run) -> Table:
 
 
 def _not_counted(runs: Sequence[Run]) -> list[str]:
-    """What autograd saves besides, of the first run of each codec, and the ratio with it."""
+    """Return lines with the other tensors that autograd saves, for the first run of each codec, and the ratio with them."""
     first = {run.codec: run for run in reversed(runs)}
     lines = []
     for codec in dict.fromkeys(run.codec for run in runs):
@@ -88,9 +88,9 @@ def _not_counted(runs: Sequence[Run]) -> list[str]:
 
 
 def curves(title: str, runs: Sequence[Run]) -> bytes:
-    """A PNG: smoothed loss; what a codec changes of the score, by seed, over the steps and at the end against its ratio.
+    """Return a PNG: smoothed loss; change of the score by a codec, by seed, over the steps and at the end against its ratio.
 
-    Scores are compared with those of the uncompressed run of the same seed where there is one; else they are as they are.
+    Scores are compared with those of the uncompressed run of the same seed if there is one; else they are absolute.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -111,7 +111,7 @@ def curves(title: str, runs: Sequence[Run]) -> bytes:
         loss_axes.plot(range(window, window + len(smooth)), smooth, label=Path(name).name, **style)
         if paired and name == BASELINE:
             continue
-        # Dots of one step stand beside each other.
+        # Dots of one step are drawn beside each other.
         aside = (place - len(names) / 2) * 0.01 * len(mine[0].losses)
         for run in mine:
             before = plain[run.seed] if paired else None
@@ -145,6 +145,6 @@ def curves(title: str, runs: Sequence[Run]) -> bytes:
 
 
 def _smooth(losses: Sequence[Sequence[float]], window: int) -> list[float]:
-    """Mean over the seeds, then the running mean over ``window`` steps."""
+    """Return the mean over the seeds, then the running mean over ``window`` steps."""
     mean = [sum(step) / len(step) for step in zip(*losses, strict=True)]
     return [sum(mean[i : i + window]) / window for i in range(len(mean) - window + 1)]

@@ -1,4 +1,4 @@
-"""What a study trains: a network, images, and how long."""
+"""Settings of the training in a study: network, images, and schedule."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from actcodec.study.experiment import Recipe, build_model, network, steps_per_ep
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """Network, images and schedule; None is what is usual for the network. UserError for what is not allowed.
+    """Network, images and schedule; None selects the network's default. UserError for invalid values.
 
     Parameters
     ----------
     model
-        Name out of :data:`actcodec.study.networks.NETWORKS`.
+        Name of a network in :data:`actcodec.study.networks.NETWORKS`.
     dataset, data, limit
-        As of :func:`actcodec.study.data.load`.
+        As in :func:`actcodec.study.data.load`.
     width, depth, epochs, steps, batch, learning_rate
-        As of :class:`actcodec.study.experiment.Recipe`.
+        As in :class:`actcodec.study.experiment.Recipe`.
     device
-        Torch device; MissingToolError when there is none of that name, or one that cannot compute.
+        Torch device; MissingToolError if there is none of that name, or if it cannot compute.
     """
 
     model: str = "resnet"
@@ -48,13 +48,13 @@ class TrainingSetup:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """How the network is trained."""
+        """The recipe of the training."""
         names = ("width", "depth", "epochs", "steps", "batch", "learning_rate")
         return Recipe.usual(self.model, **{name: getattr(self, name) for name in names})
 
     @cached_property
     def images(self) -> Dataset:
-        """The images, on the device. UserError when they do not fit the network, or are fewer than a batch."""
+        """The images, on the device. UserError if they do not fit the network, or are fewer than a batch."""
         recipe = self.recipe
         name = network(self.model).dataset if self.dataset is None else self.dataset
         images = datasets.load(name, self.data, self.limit).to(torch_device(self.device))
@@ -64,12 +64,12 @@ class TrainingSetup:
 
     @property
     def total_steps(self) -> int:
-        """Steps of one run."""
+        """Number of steps of one run."""
         return total_steps(self.recipe, self.images)
 
 
 def torch_device(name: str) -> torch.device:
-    """The torch device of a name; MissingToolError when there is none, or one that cannot compute."""
+    """Return the torch device of a name; MissingToolError if there is none, or if it cannot compute."""
     try:
         device = torch.device(name)
         torch.ones(1, device=device).item()

@@ -1,4 +1,4 @@
-"""What a sweep measures ratio and error on: activations of a file, or of a training run, recorded once for a folder."""
+"""Activations on which a sweep measures ratio and error: from a file, or from a training run, recorded once for a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from actcodec.study.activations import Activation, load_activations, record_trai
 from actcodec.study.fidelity import Fidelity
 from actcodec.study.setup import TrainingSetup
 
-#: What the report of a sweep calls the measure.
+#: Name of the measure in the report of a sweep.
 NAME = "ratio and error"
 #: The packages on which recorded activations depend.
 _SOURCES = ("actcodec.training", "actcodec.policies", "actcodec.saved", "actcodec.study")
@@ -23,16 +23,16 @@ _SOURCES = ("actcodec.training", "actcodec.policies", "actcodec.saved", "actcode
 
 @dataclass(frozen=True)
 class SweptActivations:
-    """Where the activations are from.
+    """Source of the activations.
 
     Parameters
     ----------
     recorded
-        File with them; None for a training run.
+        File with activations; None for a training run.
     setup
         The training run; the first step of each epoch is recorded.
     seed
-        Of weights and order of images.
+        Seed of weights and order of images.
     """
 
     recorded: Path | None = None
@@ -40,14 +40,14 @@ class SweptActivations:
     seed: int = 0
 
     def check(self) -> None:
-        """UserError for a file that holds no activations, or data that do not fit the network."""
+        """Raise UserError for a file that holds no activations, or data that do not fit the network."""
         if self.recorded is None:
             assert self.setup.images
         else:
             load_activations(self.recorded)
 
     def fidelity(self, folder: Path, progress: Progress | None = None) -> tuple[Fidelity, str, str]:
-        """The measure, its name, and a phrase on what it is measured on; trains unless an earlier sweep into ``folder`` did."""
+        """Return the measure, its name, and a phrase with its source; trains unless an earlier sweep into ``folder`` did."""
         path = self._recording(folder, progress or Silent()) if self.recorded is None else self.recorded
         activations: list[Activation] = load_activations(path)
         count = sum(one.values.numel() for one in activations)
@@ -55,7 +55,7 @@ class SweptActivations:
         return Fidelity.of(activations), NAME, note
 
     def _recording(self, folder: Path, shown: Progress) -> Path:
-        """The file of the training's activations."""
+        """Return the file of the training's activations."""
         setup = self.setup
         recipe, images = setup.recipe, setup.images
         origin = {**vars(recipe), "dataset": images.name, "limit": setup.limit, "seed": self.seed}

@@ -19,13 +19,13 @@ from actcodec.study import report
 from actcodec.study.experiment import Run, codec_policies, summarise, train
 from actcodec.study.setup import TrainingSetup
 
-#: Codecs that are trained with unless some are named; the uncompressed network always is.
+#: Codecs that are trained by default; the uncompressed network always is.
 CODECS = ("none", "jpeg-act", "sfpr")
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """What is trained, and with which codecs. UserError for what is not allowed.
+    """Settings of training runs with some codecs. UserError for invalid values.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class TrainSettings:
     seeds, seed
         Number of runs for each codec, and the seed of the first.
     backend
-        Name of what computes the codecs, as results state it.
+        Name of the backend that computes the codecs, as results state it.
     """
 
     setup: TrainingSetup = field(default_factory=TrainingSetup)
@@ -56,20 +56,20 @@ class TrainSettings:
 def train_codecs(
     settings: TrainSettings, command: str, progress: Progress | None = None, computed_by: Backend | None = None
 ) -> Report:
-    """Train with every codec and seed: ``report.md``, ``curves.png``, ``results.json``, and what policies ``auto`` decided.
+    """Train with every codec and seed: ``report.md``, ``curves.png``, ``results.json``, and the decisions of policies ``auto``.
 
     Parameters
     ----------
     settings
-        What is trained.
+        Settings of the training.
     command
-        What the report says that it was made by.
+        Command that the report names.
     progress
-        Is told every step.
+        Receives every step.
     computed_by
-        The backend, where it is not the one that its name makes.
+        The backend, if it is not the one made by its name.
 
-    Raises UserError for codecs, options and data that do not go together, MissingToolError for what is not here.
+    Raises UserError for codecs, options and data that do not fit each other, MissingToolError for missing packages or data.
     """
     shown, setup = progress or Silent(), settings.setup
     recipe = setup.recipe
@@ -97,7 +97,7 @@ def train_codecs(
 
 
 def _lines(runs: Sequence[Run]) -> list[str]:
-    """Score and ratio, a line per codec."""
+    """Return score and ratio, a line per codec."""
     return [
         f"{row.codec:10} {runs[0].score_name} {row.score:.2f} ({row.difference:+.2f})  ratio {row.ratio_of_everything:.2f} "
         f"(activations {row.ratio:.2f})"

@@ -52,7 +52,7 @@ def compress_activations(
     double_backward: bool = False,
     **options: Any,
 ) -> ActivationCompression:
-    """Compress what autograd saves while the context is open; gradients come from the reconstructions.
+    """Compress tensors that autograd saves while the context is open; gradients are computed from the reconstructions.
 
     >>> import torch, actcodec
     >>> model = torch.nn.Sequential(torch.nn.Conv2d(1, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU())
@@ -62,80 +62,79 @@ def compress_activations(
     >>> stats.ratio_of_everything > 4
     True
 
-    What it returns is a context that may be entered again and again, and within itself (every entry has statistics of its own
-    and one policy goes through all), a decorator, and may be switched with ``enable()`` and ``disable()``. Several contexts may
-    be left in any order. It may be pickled and copied, with its model; a copy is enabled nowhere.
+    Returns a context that can be entered repeatedly, also within itself (every entry has its own statistics, and all share one
+    policy). The context is also a decorator, and ``enable()`` and ``disable()`` switch it without a ``with``. Several contexts
+    may be left in any order. A context can be pickled and copied, with its model; a copy is not entered on any thread.
 
-    The model is not changed and nothing global is: the context works by ``torch.autograd.graph.saved_tensors_hooks`` and a
+    Neither the model nor any global state is changed: the context uses ``torch.autograd.graph.saved_tensors_hooks`` and a
     ``TorchFunctionMode``, both of this thread only. Backward may run outside the context, on any thread, and more than once.
-    Under ``no_grad`` nothing is saved, so nothing is packed. Of nested contexts the innermost one packs.
+    Nothing is saved, and so nothing is packed, under ``no_grad``. The innermost of nested contexts packs.
 
-    Kept exactly: parameters and whatever is only a rearranged or converted copy of one, buffers, statistics of
-    normalisation layers, integers, boolean masks and dropout masks (one bit per value), factors that stand for several values
-    of the other one, masks of an attention, what a checkpoint around a part of the model saves (unless ``checkpoints``),
-    tensors of rank 0 and 1 and of few bytes, subclasses of Tensor, what is saved by operations whose gradients would not bear
-    an error (:mod:`actcodec.saved.needs`), losses (unless ``compress_loss``), factors of what a pole reads
-    (:mod:`actcodec.saved.poles`), and what the policy leaves exact. As these share memory with the model, changing
+    These tensors are kept exactly: parameters and tensors that only rearrange or convert one, buffers, statistics of
+    normalisation layers, integers, boolean masks and dropout masks (one bit per value), factors that apply to several values
+    of the other one, masks of an attention, inputs of a checkpoint around a part of the model (unless ``checkpoints``),
+    tensors of rank 0 and 1 and of few bytes, subclasses of Tensor, tensors saved by operations whose gradients do not tolerate
+    an error (:mod:`actcodec.saved.needs`), losses (unless ``compress_loss``), factors of tensors that a pole reads
+    (:mod:`actcodec.saved.poles`), and tensors that the policy leaves exact. They share memory with the model, so that changing
     one in place before backward raises, as it does without hooks. Compressed tensors are copies, so that changing the original
     does not matter.
 
-    Unless the policy leaves out such ``companions`` (``none`` does), no more than the shape is kept of the input of a pool that
-    no other operation wants the values of, the indices of a max pool take as many bits as its windows have positions, and float
-    masks and inputs of activations that are linear within a few regions (ReLU6, clamp) one bit per value; no gradient changes
-    by it.
+    Unless the policy turns off such ``companions`` (``none`` does), only the shape is kept of the input of a pool whose values
+    no other operation needs, the indices of a max pool take as many bits as its windows have positions, and float masks and
+    inputs of activations that are linear within a few regions (ReLU6, clamp) take one bit per value; no gradient changes.
 
     A tensor that two operations save is kept once, also when they see its memory in two shapes (views, transposes, slices of a
-    quarter or more): it is compressed in the shape of the first, and the others see the reconstruction so. When its first user
-    needed only signs (ReLU) and a later one needs values, the values replace the signs for both, unless the policy keeps the
-    signs beside them (``keep_signs``) and the values' codec does not keep zeros apart itself.
+    quarter or more): it is compressed in the shape of the first, and the others see the reconstruction in their own shape. When
+    the first operation needs only signs (ReLU) and a later one needs values, the values replace the signs for both, unless the
+    policy keeps the signs beside them (``keep_signs``) and the values' codec does not preserve zeros itself.
 
     Parameters
     ----------
     model
-        Its parameters and buffers are recognised; its module names go to the policy and the statistics.
+        The model; its parameters and buffers are recognised, and policy and statistics use its module names.
     codec
-        Name of a policy (:data:`~actcodec.training.POLICY_NAMES`: mostly that of its main codec); a :class:`Policy`; or a codec
-        object for every activation that fits it.
+        Name of a policy (:data:`~actcodec.training.POLICY_NAMES`, mostly the name of its main codec); a :class:`Policy`; or a
+        codec object for every activation that fits it.
     measure_error
-        Decompress at once and record the relative error of every tensor.
+        True to decompress at once and record the relative error of every tensor.
     measure_peak
-        ``stats.peak_bytes`` says the most memory in use since the context was entered; the count of CUDA's allocator begins
-        anew for it.
+        True to measure the peak of memory since the context was entered, as ``stats.peak_bytes``; this resets the peak count of
+        CUDA's allocator.
     codec_factory
-        ``factory(name, **options)`` makes the codecs of a named policy; ``actcodec.codec`` unless given.
+        ``factory(name, **options)`` makes the codecs of a named policy; the default is ``actcodec.codec``.
     nonfinite
-        Tensors with NaN or infinity, and others whose values a codec cannot hold: ``exact`` (the default) keeps them as they
-        are and warns once, so that an overflow reaches the gradients, where a GradScaler finds it; ``raise`` raises in forward;
-        ``saturate`` is the option of codecs that have it.
+        Treatment of tensors with NaN or infinity, or with other values that a codec cannot hold: ``exact`` (the default) keeps
+        them as they are and warns once, so that an overflow reaches the gradients, where a GradScaler finds it; ``raise``
+        raises in forward; ``saturate`` is the option of codecs that have it.
     only, exclude
-        Names of modules, as in ``named_modules()``, that stand for all that is in them, with ``*`` for any letters: activations
-        of others, or of these, are kept exactly.
+        Names of modules, as in ``named_modules()``, with ``*`` for any letters; a name includes all modules inside. Activations
+        of other modules than ``only``, or of modules in ``exclude``, are kept exactly.
     min_bytes
-        Tensors of fewer bytes are kept exactly: a header and half a millisecond are too much for them.
+        Tensors of fewer bytes are kept exactly, because a header and half a millisecond cost more than they save.
     checkpoints
-        Whether what a ``torch.utils.checkpoint`` begins with is compressed too. What is computed again is then computed from
-        the reconstruction, the same however often; the part of the model within it sees one more error.
+        True to compress the inputs of a ``torch.utils.checkpoint`` too. The checkpoint then recomputes from the reconstruction,
+        the same each time; the part of the model within it sees one more error.
     compress_loss
-        Whether what belongs to a loss is compressed too. Unless it is, code outside of all modules, behind a module of the
-        model, is a loss, and so are modules without parameters that are not the model's, and modules that are called a loss or
-        a criterion (:mod:`actcodec.saved.loss`): what they save is kept exactly, and called ``loss`` in the statistics.
+        True to compress tensors that belong to a loss too. A loss is code outside all modules, after a module of the
+        model, modules without parameters outside the model, and modules that are called a loss or
+        a criterion (:mod:`actcodec.saved.loss`). By default their tensors are kept exactly, as ``loss`` in the statistics.
     double_backward
-        For losses that contain a gradient (``create_graph=True``): keeps exactly whatever the values of a gradient by inputs
-        depend on, signs of ReLU included. What is left to compress are inputs of linear layers and convolutions, which only
-        gradients of weights read.
+        True for losses that contain a gradient (``create_graph=True``): keeps every tensor exactly on which the values of a
+        gradient with respect to inputs depend, signs of ReLU included. Only inputs of linear layers and convolutions, which
+        only gradients of weights read, are then compressed.
     options
         Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
-        error of values that were rounded to zero. The policies ``sfpr`` and ``sfpr+zvc`` keep them unless told otherwise.
+        error of values that were rounded to zero. The policies ``sfpr`` and ``sfpr+zvc`` keep signs by default.
 
-    Warns once, when it is left, where more than a tenth of the bytes that autograd keeps, parameters aside, are not compressed
-    and neither the policy nor an argument wants it so: the share, and why. Warns inside a function of
-    ``torch.utils.checkpoint``, which the context would keep from saving memory; once where a policy keeps so few bits of what
-    a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`); once where a policy has no kernels
-    on the GPU that its tensors are on (:mod:`actcodec.policies.kernels`); and once, in backward, where values are computed from
-    what a codec has rounded (:mod:`actcodec.saved.second_order`).
+    Warns once, on exit, if more than a tenth of the bytes that autograd keeps, parameters excluded, are not compressed and
+    neither the policy nor an argument asks for that; the warning states the share and the reason. Warns inside a function of
+    ``torch.utils.checkpoint``, which the context would keep from saving memory; once if a policy uses so few bits for tensors
+    that a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`); once if a policy has no
+    kernels on the GPU of its tensors (:mod:`actcodec.policies.kernels`); and once, in backward, if values are computed from
+    rounded tensors (:mod:`actcodec.saved.second_order`).
 
-    Raises UserError for unknown codecs and options, and where ``torch.func.grad``, ``vjp``, ``jacrev`` or ``hessian`` are used
-    together with it, which torch does not allow. In forward, a codec's other errors pass through.
+    Raises UserError for unknown codecs and options, and if ``torch.func.grad``, ``vjp``, ``jacrev`` or ``hessian`` are used
+    with it, which torch does not allow. Other errors of a codec are raised in forward.
     """
     if nonfinite not in (None, EXACT, *NONFINITE_POLICIES):
         raise UserError(f"nonfinite = {nonfinite!r} is not allowed: use {EXACT}, {RAISE} or {SATURATE}")
@@ -155,29 +154,29 @@ def compress_activations(
 
 
 class UncodedWarning(UserWarning):
-    """Much of what autograd keeps is not compressed, and nobody asked for that."""
+    """Much of the memory that autograd keeps is not compressed, though neither the policy nor an argument asks for that."""
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-#: A context that is opened within compiled code ends the compilation of what comes after.
+#: Decorator for methods that open a context: compiled code that reaches one is not compiled any further.
 _in_compiled_code = partial(untraced, calls=False)
 
 
 class ActivationCompression(ContextDecorator):
-    """What :func:`compress_activations` returns: a policy for a model, and whether it is at work.
+    """The context returned by :func:`compress_activations`: a policy for a model, and its state on each thread.
 
     Parameters
     ----------
     model
-        Its parameters, buffers and module names are looked up at each entry, so that it may change between them.
+        Its parameters, buffers and module names are read at each entry, so that it may change between entries.
     policy
-        Chooses codecs; one object for all entries, so that random numbers go on and what it has learnt stays.
+        Chooses codecs; one object for all entries, so that random numbers continue and learnt values are kept.
     limits
-        What is not compressed, whatever the policy says.
+        Limits of compression that hold whatever the policy says.
     measure_error, strict
-        As for :class:`~actcodec.training.compression.Compression`.
+        As in :class:`~actcodec.training.compression.Compression`.
     measure_peak
-        Whether the statistics know the peak of memory.
+        True to measure the peak of memory for the statistics.
     """
 
     def __init__(
@@ -194,13 +193,13 @@ class ActivationCompression(ContextDecorator):
         self._model, self._limits = model, limits
         self._measure_error, self._measure_peak, self._strict = measure_error, measure_peak, strict
         self._entered = _Entered()
-        self._warned = False  # of what is not compressed
-        #: Of the last entry; None before the first.
+        self._warned = False  # about uncompressed bytes
+        #: Statistics of the last entry; None before the first.
         self.statistics: Statistics | None = None
 
     @_in_compiled_code
     def __enter__(self) -> Statistics:
-        """Compress from now on what this thread saves. Returns the account, which grows as tensors are saved."""
+        """Start to compress tensors that this thread saves. Returns the statistics, which grow as tensors are saved."""
         stop_tracing()
         if in_checkpoint():
             warnings.warn(_DEFEATS_CHECKPOINT, stacklevel=2)
@@ -215,7 +214,7 @@ class ActivationCompression(ContextDecorator):
 
     @_in_compiled_code
     def __exit__(self, kind: Any, raised: BaseException | None, trace: Any) -> None:
-        """Save as before the last entry of this thread; other contexts that were entered meanwhile go on."""
+        """Undo the last entry of this thread; other contexts that were entered meanwhile continue."""
         stop_tracing()
         if not self._entered.hooks:
             raise UserError("this compression is not enabled on this thread: enable it first")
@@ -225,9 +224,9 @@ class ActivationCompression(ContextDecorator):
             warnings.warn(said, UncodedWarning, stacklevel=2)
 
     def __call__(self, function: _Function) -> _Function:
-        """``function`` with each of its calls in an entry of its own.
+        """Return ``function`` with each of its calls in an entry of its own.
 
-        UserError for generators and coroutines, whose calls end before anything of them has run.
+        UserError for generators and coroutines, whose calls end before their code has run.
         """
         if isgeneratorfunction(function) or iscoroutinefunction(function) or isasyncgenfunction(function):
             raise UserError(
@@ -237,7 +236,7 @@ class ActivationCompression(ContextDecorator):
         return super().__call__(function)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy, by pickle or :mod:`copy`, is entered nowhere."""
+        """Return the state for pickle or :mod:`copy`; a copy is not entered on any thread."""
         return {name: value for name, value in vars(self).items() if name != "_entered"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -248,20 +247,20 @@ class ActivationCompression(ContextDecorator):
         return self.__enter__()
 
     def disable(self) -> None:
-        """Leave again. UserError when it is not enabled on this thread."""
+        """Leave the last entry. UserError if this thread has not entered."""
         self.__exit__(None, None, None)
 
     def state_dict(self) -> dict[str, Any]:
-        """What the policy carries from step to step, for a checkpoint: see :meth:`~actcodec.training.Policy.state_dict`."""
+        """Return the policy's state between steps, for a checkpoint; see :meth:`~actcodec.training.Policy.state_dict`."""
         return self.policy.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where another run was; UserError for the state of another policy."""
+        """Continue from a saved state; UserError for the state of another policy."""
         self.policy.load_state_dict(state)
 
     @property
     def enabled(self) -> bool:
-        """Whether this thread is inside."""
+        """Return whether this thread has entered."""
         return bool(self._entered.hooks)
 
 
@@ -273,5 +272,5 @@ class _Entered(threading.local):
 
 
 def _device_of(model: nn.Module) -> torch.device:
-    """Where the first of a model's tensors is."""
+    """Return the device of the first of a model's tensors."""
     return next(chain(model.parameters(), model.buffers(), [torch.empty(0)])).device

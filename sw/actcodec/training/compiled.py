@@ -1,8 +1,8 @@
-"""What ``torch.compile`` has compiled runs as it was written while a context is open, operation by operation.
+"""Run code that ``torch.compile`` has compiled operation by operation while a context is open.
 
-Policies choose by the operation that saves a tensor, and within a compiled graph none of them is to be seen. Left to itself the
-compiler would trace the context's ``TorchFunctionMode``: it breaks the graph at every operation, compiles what is left, and
-reaches its limits of recompilation. Its stance ``force_eager`` comes to the same at once, and leaves compiled code for later.
+Policies choose by the operation that saves a tensor, and operations are not visible in a compiled graph. Without this module
+the compiler would trace the context's ``TorchFunctionMode``: it breaks the graph at every operation, compiles the pieces, and
+reaches its limits of recompilation. Its stance ``force_eager`` has the same effect at once, and keeps compiled code for later.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ RUNS_EAGERLY = (
 
 
 class EagerStance:
-    """The stance ``force_eager``, as long as any thread has entered it; nothing where no compiler is loaded.
+    """The stance ``force_eager``, for as long as any thread has entered it; no effect if no compiler is loaded.
 
-    Torch has one stance for the process: who comes first sets it, and who leaves last sets back what was there.
+    Torch has one stance per process: the first to enter sets it, and the last to leave restores the previous one.
     """
 
     def __init__(self) -> None:
         self._lock, self._entered = Lock(), 0
-        self._forced: Any = None  # what torch gives to set it back
+        self._forced: Any = None  # torch's context manager, which restores the stance
 
     def __enter__(self) -> None:
         with self._lock:
@@ -43,10 +43,10 @@ class EagerStance:
                 forced.__exit__(None, None, None)
 
 
-#: One, as torch has one.
+#: The only instance, because torch has one stance.
 EAGER = EagerStance()
 
 
 def compiler_is_loaded() -> bool:
-    """Whether anything can have been compiled. The compiler takes seconds to import, which ``torch.compile`` does."""
+    """Return whether compiled code can exist. Importing the compiler takes seconds, and ``torch.compile`` imports it."""
     return "torch._dynamo" in sys.modules

@@ -1,4 +1,4 @@
-"""A policy at work: which codec a tensor gets, what that makes of it, and whom the policy wants to be told."""
+"""Apply a policy in one context: choose a codec for each tensor, compress it, and inform the policy's observer."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation
 from actcodec.saved.second_order import weight_of
 from actcodec.saved.statistics import Statistics, TensorRecord, relative_error
 
-#: In place of a codec's name: exact, as it belongs to a loss.
+#: Used in place of a codec's name for a tensor that is exact because it belongs to a loss.
 LOSS = "loss"
-#: What happens to a tensor whose values its codec cannot hold: NaN, infinity, or beyond the range of a 16-bit form.
+#: Options for a tensor whose values its codec cannot hold: NaN, infinity, or values beyond the range of a 16-bit form.
 RAISE, SATURATE = NONFINITE_POLICIES
 _UNKNOWN = "what TorchScript, custom autograd functions and fused operators save"
-#: Of activations.
+#: Least rank of activations.
 LEAST_RANK = 2
-#: Tensors of fewer bytes stay exact unless said otherwise.
+#: Default size in bytes below which tensors stay exact.
 LEAST_BYTES = 1 << 8
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is not compressed, whatever the policy says.
+    """Limits of compression that hold whatever the policy says.
 
     Parameters
     ----------
     modules
         Modules in which tensors are compressed.
     min_bytes
-        Of a tensor, 0 or more.
+        Least size of a compressed tensor, 0 or more.
     checkpoints
-        Whether what a checkpoint begins with is compressed.
+        True to compress the tensors with which a checkpoint begins.
     compress_loss
-        Whether what belongs to a loss is compressed.
+        True to compress tensors that belong to a loss.
     double_backward
-        Whether what the values of a gradient depend on stays exact.
+        True to keep tensors exactly on which the values of a gradient depend.
 
-    Raises UserError for numbers of bytes that are none.
+    Raises UserError if ``min_bytes`` is no whole number from 0 up.
     """
 
     modules: Container[str]
@@ -65,7 +65,7 @@ class Limits:
             raise UserError(f"min_bytes = {self.min_bytes!r} is not allowed: use a whole number, 0 or more")
 
     def leave_out(self, x: Tensor, tensor: SavedTensor) -> bool:
-        """Whether a tensor is kept exactly."""
+        """Return whether a tensor is kept exactly."""
         return (
             distinct_bytes(x) < self.min_bytes
             or (tensor.consumer == CHECKPOINT and not self.checkpoints)
@@ -74,18 +74,18 @@ class Limits:
 
 
 class Compression:
-    """One context of a policy.
+    """Apply a policy in one context.
 
     Parameters
     ----------
     policy
-        Chooses codecs. Its observer, if it has one, is told what is compressed.
+        Chooses codecs. Its observer, if it has one, follows the context.
     limits
-        What it is not asked about.
+        Tensors that the policy is not asked about.
     measure_error
-        Whether everything that is kept is rebuilt at once for its error.
+        True to rebuild every kept tensor at once and measure its error.
     strict
-        Whether a tensor that its codec cannot hold raises; else it is kept exactly, and the first one is warned of.
+        True to raise for a tensor that its codec cannot hold; otherwise it is kept exactly, with a warning for the first one.
     """
 
     def __init__(self, policy: Policy, limits: Limits, *, measure_error: bool, strict: bool) -> None:
@@ -98,7 +98,7 @@ class Compression:
 
     @property
     def companions(self) -> bool:
-        """See :class:`Policy`."""
+        """Return whether masks, indices and shapes are kept in lossless forms, as in :class:`Policy`."""
         return self._policy.companions
 
     @property
@@ -108,11 +108,11 @@ class Compression:
 
     @property
     def observed(self) -> bool:
-        """Whether the policy wants to know of operations that end."""
+        """Return whether the policy's observer follows operations that end."""
         return self._observer is not None
 
     def codec_for(self, x: Tensor, tensor: SavedTensor, operation: Operation | None) -> Codec | None:
-        """What the policy chooses for a tensor; None for those that stay exact, whatever it would choose."""
+        """Return the policy's codec for a tensor; None for tensors that stay exact under any policy."""
         unsuitable = (
             x.ndim < LEAST_RANK
             or Layout.of(x).overlaps
@@ -124,7 +124,7 @@ class Compression:
         return None if self._loses_values(x, codec, operation) else codec
 
     def _loses_values(self, x: Tensor, codec: Codec | None, operation: Operation | None) -> bool:
-        """Return whether a codec would change the values of gradients that are to be exact."""
+        """Return whether a codec would change the values of gradients that have to be exact."""
         if codec is None or not self.limits.double_backward:
             return False
         return not (codec.lossless or codec.signs_only) and weight_of(x, operation) is None
@@ -135,9 +135,9 @@ class Compression:
         return bool(self._policy.codecs_of_rules)
 
     def uncoded(self, x: Tensor, tensor: SavedTensor) -> str:
-        """Why a tensor that no codec was chosen for is kept exactly though the policy compresses tensors like it.
+        """Return the reason why a tensor without codec is kept exactly though the policy compresses tensors like it.
 
-        Empty where the policy or the limits of the context leave it out.
+        The reason is empty if the policy or the limits of the context leave the tensor out.
         """
         if x.ndim < LEAST_RANK or self.limits.leave_out(x, tensor):
             return ""
@@ -148,7 +148,7 @@ class Compression:
         return ""
 
     def kept(self, x: Tensor, tensor: SavedTensor, codec: Codec | None, operation: Operation | None) -> Kept:
-        """A tensor compressed by ``codec``; as it is for None, and where the codec cannot hold its values."""
+        """Compress a tensor with ``codec``; keep it as it is for None, or if the codec cannot hold its values."""
         if codec is None:
             return self.kept_as(x, LOSS if tensor.loss else EXACT, Exact(x))
         choice = self._choices
@@ -168,28 +168,28 @@ class Compression:
             return self.kept(x, tensor, None, operation)
 
     def kept_as(self, x: Tensor, codec: str, form: Form, choice: int | None = None) -> Kept:
-        """A form that stands for ``x``, with its error where errors are measured."""
+        """Return a form of ``x`` with its error, if errors are measured."""
         error = None
         if self._measure_error:
             error = 0.0 if isinstance(form, Exact) else relative_error(x, form.tensor(), codec)
         return Kept(form, codec, error, choice)
 
     def has_signs(self, x: Tensor, operation: Operation) -> bool:
-        """Whether the policy keeps the signs of ``x`` in any case."""
+        """Return whether the policy keeps the signs of ``x`` in any case."""
         return self._groups is not None and self._groups.has_signs(x, operation)
 
     def counted(self, form: Form, record: TensorRecord) -> None:
-        """``record`` is the entry of what ``form`` keeps."""
+        """Tell the policy that ``record`` is the entry of the tensor that ``form`` keeps."""
         if self._groups is not None and isinstance(form, Coded):
             self._groups.counted(form.codec, record)
 
     def replaced(self, form: Form, record: TensorRecord) -> None:
-        """``record`` is no longer the entry of what ``form`` keeps."""
+        """Tell the policy that ``record`` is no longer the entry of the tensor that ``form`` keeps."""
         if self._groups is not None and isinstance(form, Coded):
             self._groups.replaced(form.codec, record)
 
     def finished(self, operation: Operation, result: Any, module: str) -> None:
-        """An operation within ``module`` has come to its end."""
+        """Tell the policy that an operation within ``module`` has ended."""
         if self._observer is not None and (operation.saved or self._policy.every_operation):
             try:
                 self._observer.finished(operation, result)
@@ -197,25 +197,25 @@ class Compression:
                 self._refused(error, module)
 
     def close(self, statistics: Statistics) -> None:
-        """Tell the policy what was kept."""
+        """Pass the statistics to the policy."""
         self._policy.context_closed(statistics)
 
     def _warn_of_few_bits(self, tensor: SavedTensor, codec: Codec) -> None:
-        """Once, where a policy is known to be noise for what it meets."""
+        """Warn, once, if the policy is known to give noisy gradients for a tensor."""
         said = None if self._warned_of_bits else warning_of(self._policy, tensor, codec)
         if said is not None:
             self._warned_of_bits = True
             warnings.warn(said, FewBitsWarning, stacklevel=2)
 
     def _warn_of_kernels(self, codec: Codec) -> None:
-        """Once for a policy, where a codec has no kernels for the GPU that a tensor is on."""
+        """Warn, once for a policy, if a codec has no kernels for the GPU of a tensor."""
         said = None if self._policy.kernels_told else kernels.warning_of(self._policy, codec)
         if said is not None:
             self._policy.kernels_told = True
             warnings.warn(said, kernels.KernelsWarning, stacklevel=2)
 
     def _refused(self, error: UnfitValuesError, module: str) -> None:
-        """A codec cannot hold the values of a tensor: warn of the first one, or raise if that is asked for."""
+        """Handle a tensor that its codec cannot hold: raise in strict mode, else warn of the first one."""
         found = f"{module}: " * bool(module) + str(error).partition(":")[0]
         if self._strict:
             remedy = f'correct the values, or leave out nonfinite="{RAISE}", so that such tensors are kept exactly'
@@ -228,7 +228,7 @@ class Compression:
 
 @contextmanager
 def naming(module: str) -> Iterator[None]:
-    """Put the name of the module whose tensor it is before what a comparison of backends found."""
+    """Put the name of the module before the message of a mismatch between backends."""
     try:
         yield
     except MismatchError as error:

@@ -1,15 +1,15 @@
-"""What ``compress_activations`` is to do, as one key of a TOML or JSON file that has other things in it too.
+"""Read the arguments of ``compress_activations`` from one key of a TOML or JSON file, which may have other keys too.
 
 ::
 
     [compression]
-    policy = "jpeg-act"               # a name, or a policy file, found from this one; "jpeg-gmc" unless given
+    policy = "jpeg-act"               # a name, or a policy file relative to this one; default "jpeg-gmc"
     options = { dqt = "optH" }        # of the policy
     exclude = ["head"]                # as arguments are only, min_bytes, nonfinite, and the switches: checkpoints,
     min_bytes = 4096                  # compress_loss, double_backward, measure_error, measure_peak
 
-In place of policy and options there may be the rules of a policy (:mod:`actcodec.policies.policy_data`), as
-``[[compression.rules]]``; and a name alone may stand for the table: ``compression = "sfpr"``.
+In place of policy and options the table may have the rules of a policy (:mod:`actcodec.policies.policy_data`), as
+``[[compression.rules]]``; a name alone may replace the table: ``compression = "sfpr"``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from actcodec.policies.catalog import policy_options
 from actcodec.policies.policy_data import check_keys, is_policy_file, of_type, read_data, static_policy
 from actcodec.training.activation_compression import ActivationCompression, compress_activations
 
-#: Where it stands in a file.
+#: Default key in the file.
 KEY = "compression"
 _SWITCHES = ("checkpoints", "compress_loss", "double_backward", "measure_error", "measure_peak")
 _ARGUMENTS = ("only", "exclude", "min_bytes", "nonfinite", *_SWITCHES)
@@ -36,14 +36,14 @@ _BY_RULES = ("rules", "default", _SIGNS, "companions")
 
 
 def from_toml(model: nn.Module, path: str | Path, key: str = KEY) -> ActivationCompression:
-    """What :func:`compress_activations` returns for the arguments of a file; UserError names the file and what is wrong."""
+    """Call :func:`compress_activations` with the arguments of a file; UserError names the file and the error."""
     return compress_activations(model, **configuration(path, key))
 
 
 def configuration(path: str | Path, key: str = KEY) -> dict[str, Any]:
-    """The arguments of :func:`compress_activations`, and of the callbacks, in one key of a file; see the module.
+    """Return the arguments of :func:`compress_activations`, and of the callbacks, in one key of a file; see the module.
 
-    Raises UserError, which names the file, for what has no meaning.
+    Raises UserError, which names the file, for unknown keys and values.
     """
     data = read_data(path, "file")
     if key not in data:
@@ -69,7 +69,7 @@ def _arguments(given: Any, folder: Path) -> dict[str, Any]:
 
 
 def _named(chosen: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """A policy by name, with options that it has."""
+    """Return a policy by name with its options."""
     name, options = of_type(chosen, "policy", str, JPEG_GMC), of_type(chosen, "options", dict, {})
     if is_policy_file(name):
         check_keys(chosen, ("policy",), "a policy file, which has its options in it,")

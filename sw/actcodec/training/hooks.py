@@ -1,4 +1,4 @@
-"""The saved-tensor hooks of one open context: what the graph holds, and what backward gets for it."""
+"""The saved-tensor hooks of one open context: pack tensors for the graph, and unpack them for backward."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _TAKEN_OUT = (
 
 
 class Hooks:
-    """Gives a session what autograd saves on this thread, from :meth:`enter` to :meth:`leave`.
+    """Pass tensors that autograd saves on this thread to a session, from :meth:`enter` to :meth:`leave`.
 
-    Torch keeps hooks and function modes on stacks of the thread. Those of this context are taken out of them wherever they lie,
-    so that several contexts may be left in any order.
+    Torch keeps hooks and function modes on stacks of the thread. The entries of this context are removed from any position of
+    the stacks, so that several contexts may be left in any order.
     """
 
     def __init__(self, session: Session) -> None:
@@ -45,7 +45,7 @@ class Hooks:
         self._hooks = saved_tensors_hooks(partial(_pack, session), partial(_unpack, session.second_order))
 
     def enter(self) -> None:
-        """Begin. UserError within a transform that allows no hooks."""
+        """Enter; UserError within a transform that allows no hooks."""
         if not torch._C._autograd._saved_tensors_hooks_is_enabled():  # type: ignore[attr-defined]
             raise UserError(NO_TRANSFORMS)
         EAGER.__enter__()
@@ -53,10 +53,10 @@ class Hooks:
         self._hooks.__enter__()
 
     def leave(self, raised: BaseException | None = None) -> str:
-        """End; the policy is told unless an error was ``raised``. Returns what is to be warned of, if anything.
+        """Leave, and inform the policy unless an error was ``raised``. Returns the text of a warning, empty if there is none.
 
-        UserError in place of torch's own error for a transform that allows no hooks, and when something else has taken these
-        hooks from the stacks.
+        Raises UserError in place of torch's own error for a transform that allows no hooks, and if the stacks have lost these
+        hooks.
         """
         found = _take_out(self._hooks.pack_hook, _top_hooks, _pop_hooks, _push_hooks)
         found &= _take_out(self._session.tracker, _top_mode, _pop_mode, _push_mode)
@@ -74,7 +74,7 @@ class Hooks:
 
 
 def _take_out(wanted: object, top: Callable[[], Any], pop: Callable[[], Any], push: Callable[[Any], Any]) -> bool:
-    """Take an entry out of a stack and leave those above it; whether it was there. ``top`` gives None for an empty stack."""
+    """Remove an entry from a stack and keep those above it; return whether it was found. ``top`` is None for an empty stack."""
     above = []
     while (entry := top()) is not None:
         pop()
@@ -112,21 +112,21 @@ def _push_mode(mode: Any) -> None:
 
 
 def in_checkpoint() -> bool:
-    """Whether a checkpoint's own hooks are those that a context would now take the place of."""
+    """Return whether the innermost hooks are those of a checkpoint, which a context would override."""
     hooks = _top_hooks()
     return hooks is not None and hooks[0].__module__ == torch.utils.checkpoint.__name__
 
 
 @untraced
 def _pack(session: Session, x: Tensor) -> Saved:
-    """Pack hook: what the graph holds in place of a tensor that autograd saves."""
+    """Pack hook: return the object that the graph holds in place of a tensor that autograd saves."""
     with _PlainTorch():
         return session.pack(x)
 
 
 @untraced
 def _unpack(second_order: SecondOrder, saved: Saved) -> Tensor:
-    """Unpack hook: the tensor for backward; the same values however often it is called."""
+    """Unpack hook: return the tensor for backward, with the same values on every call."""
     form = saved.form
     if isinstance(form, Exact):
         return form.tensor()
@@ -136,7 +136,7 @@ def _unpack(second_order: SecondOrder, saved: Saved) -> Tensor:
 
 
 class _PlainTorch:
-    """While entered: torch without function modes and autocast, which must not reach into a codec's arithmetic."""
+    """Disable function modes and autocast, which must not change a codec's arithmetic, while entered."""
 
     def __enter__(self) -> None:
         self._contexts: list[AbstractContextManager[Any]] = [torch._C.DisableTorchFunction()]

@@ -1,4 +1,4 @@
-"""Which modules of a model a context compresses."""
+"""Select the modules of a model that a context compresses."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from torch import nn
 
 
 class ModuleSelection:
-    """Modules by patterns of their names; a module that is named stands for all that are in it.
+    """Select modules by patterns of their names; a name selects the module and all modules inside it.
 
     Parameters
     ----------
     model
-        Whose ``named_modules()`` are meant.
+        Model whose ``named_modules()`` are matched.
     only
-        Patterns (``layer1``, ``*.attention``) of modules that are compressed; none given means all.
+        Patterns (``layer1``, ``*.attention``) of modules that are compressed; all modules if none is given.
     exclude
-        Patterns of modules that are not, whatever ``only`` says.
+        Patterns of modules that are not compressed, even if ``only`` selects them.
 
-    Raises UserError for a pattern that no module has.
+    Raises UserError for a pattern that no module matches.
     """
 
     def __init__(self, model: nn.Module, only: str | Sequence[str] = (), exclude: str | Sequence[str] = ()) -> None:
@@ -30,7 +30,7 @@ class ModuleSelection:
         self._only, self._exclude = self._patterns("only", only), self._patterns("exclude", exclude)
 
     def __contains__(self, module: object) -> bool:
-        """Whether what is saved in this module, named as in ``named_modules()``, is to be compressed."""
+        """Return whether tensors saved in this module, named as in ``named_modules()``, are compressed."""
         name = str(module)
         return (not self._only or _matches(name, self._only)) and not _matches(name, self._exclude)
 

@@ -1,12 +1,13 @@
-"""Who keeps what of which tensor while one context is open.
+"""Decide how each saved tensor is kept while one context is open.
 
-Tensors that operations save are sorted in this order; what a step does not settle goes on to the next one.
+A tensor that an operation saves goes through these steps in order; a tensor that one step does not handle goes on to the next.
 
-1. What no codec takes: tensors without ordinary memory (:mod:`actcodec.codecs.tensor_kinds`), complex numbers; parameters and
-   buffers. Kept as they are. Of DTensors, jagged tensors and the like the plain part goes on to the next steps.
-2. Of what the operation reads no values: shapes, bits, positions in windows. They serve this operation alone.
-3. Memory that is kept already: it is seen in the new shape, in a stronger form where the one that is there is not enough.
-4. The rest, for the first time: masks, statistics and small tensors exactly, activations as the policy says.
+1. Tensors that no codec takes are kept as they are: tensors without ordinary memory (:mod:`actcodec.codecs.tensor_kinds`),
+   complex numbers, parameters and buffers. The plain part of a DTensor, a jagged tensor or a similar tensor goes on.
+2. Tensors whose values the operation does not read become shapes, bits, or positions in windows. These forms serve this
+   operation alone.
+3. Memory that is kept already is seen in the new shape, in a stronger form if the present one is not enough.
+4. The rest is new: masks, statistics and small tensors are kept exactly, activations as the policy decides.
 """
 
 from __future__ import annotations
@@ -63,25 +64,25 @@ from actcodec.saved.views import Derived, Whole, codec_of
 from actcodec.training.compiled import RUNS_EAGERLY, compiler_is_loaded
 from actcodec.training.compression import LEAST_RANK, Compression
 
-#: Operations that may draw a float mask for a dropout within them.
+#: Operations that may draw a float mask for a dropout inside them.
 _MASKING = ("dropout", "mul", "attention", "recurrent")
-#: Where ``torch.nn.utils.parametrize`` puts the modules that compute a weight from parameters.
+#: Attribute in which ``torch.nn.utils.parametrize`` puts the modules that compute a weight from parameters.
 _PARAMETRIZATION = "parametrizations"
-#: From which part of a kept tensor on a part of it is rebuilt from the whole, which has to be decompressed for it.
+#: Least part of a kept tensor that is rebuilt from the whole, because the whole has to be decompressed for it.
 _LEAST_PART = 1 / 4
 
 
 class Session:
-    """State of one context: what the graph holds, and the account of it.
+    """State of one context: the forms in the graph, and their statistics.
 
     Parameters
     ----------
     model
         See :func:`~actcodec.training.activation_compression.compress_activations`.
     compression
-        The policy at work.
+        The policy of this context.
     peak
-        What the statistics say of peak memory.
+        Measurement of peak memory for the statistics.
     """
 
     def __init__(self, model: nn.Module, compression: Compression, peak: PeakMemory | None = None) -> None:
@@ -94,24 +95,24 @@ class Session:
         self._module_names = {id(module): name for name, module in model.named_modules()}
         self._losses = None if compression.limits.compress_loss else Losses(model)
         self._poles = Poles()
-        self._may_be_compiled = compiler_is_loaded()  # and nothing was said of it
+        self._may_be_compiled = compiler_is_loaded()  # until the warning has been given
 
     @property
     def much_uncoded(self) -> str:
-        """One sentence where much is kept exactly by a policy that compresses; empty otherwise."""
+        """One sentence about a large part kept exactly under a policy that compresses; empty otherwise."""
         return self.statistics.much_uncoded if self._compression.compresses else ""
 
     def close(self) -> None:
-        """Tell the policy what was kept."""
+        """Pass the statistics to the policy."""
         self._compression.close(self.statistics)
 
     def leave(self) -> None:
-        """Forget what only an open context needs: the graph, which holds the session, is freed by counting references."""
+        """Release the parts that only an open context needs; the graph holds the session and is freed by reference counting."""
         self.tracker.on_result = None
         self._poles = Poles()
 
     def pack(self, x: Tensor) -> Saved:
-        """What the graph holds in place of a tensor that the running operation saves."""
+        """Return the object that the graph holds in place of a tensor that the running operation saves."""
         operation = self.tracker.current
         if self._may_be_compiled and compiled_code_runs():
             self._may_be_compiled = False
@@ -184,10 +185,10 @@ class Session:
         self._cache.put(x, saved)
         return saved
 
-    # 2.: what only one operation uses
+    # 2.: forms that serve one operation only
 
     def _without_values(self, x: Tensor, operation: Operation | None, found: Found[Saved] | None) -> Saved | None:
-        """The form of a tensor of which the operation needs no values; None where it does."""
+        """Return the form of a tensor whose values the operation does not need; None if it needs them."""
         if operation is None or operation.of_parts or not self._compression.companions:
             return None
         if x.dtype == torch.int64:
@@ -209,7 +210,7 @@ class Session:
         return Saved(form)
 
     def _has_regions(self, x: Tensor, operation: Operation, found: Found[Saved] | None) -> bool:
-        """Whether what is kept of a tensor anyway tells in which regions of the operation its values lie."""
+        """Return whether the form kept anyway tells the regions of the operation in which the values lie."""
         if found is not None and isinstance(found.entry.form, Exact):
             return True
         return plain(operation.function) in SIGNS and self._compression.has_signs(x, operation)
@@ -217,7 +218,7 @@ class Session:
     # 3.: memory that is kept already
 
     def _whole(self, x: Tensor, operation: Operation | None) -> Found[Saved] | None:
-        """What is kept of a larger tensor, where that is enough for a part of it, as it is and without much work."""
+        """Return the kept form of a larger tensor if it serves for a part of it as it is and without much work."""
         whole = self._cache.whole(x)
         if whole is None or isinstance(whole.entry.form, Exact):
             return whole
@@ -227,7 +228,7 @@ class Session:
         return None if _is_too_weak(whole.entry, codec) else whole
 
     def _again(self, x: Tensor, operation: Operation | None, found: Found[Saved]) -> Saved:
-        """Another operation saves memory that is already kept: the stronger form serves both."""
+        """Handle an operation that saves memory which is kept already: the stronger form serves both."""
         saved = found.entry
         if saved.record is None:
             self._count(x, operation, saved)
@@ -243,9 +244,9 @@ class Session:
         return seen_as(x, found)
 
     def _strengthened(self, x: Tensor, kept: Kept, found: Found[Saved], record: TensorRecord) -> Saved:
-        """``kept`` in place of what is kept already, or beside it; the record stays the one of both."""
+        """Put ``kept`` in place of the kept form, or beside it; both share the record."""
         weak = found.entry
-        # Signs that rounding does not lose stay with the operations that have them.
+        # Signs that survive rounding stay with the operations that hold them.
         signs_stay = not weak.without_values and not kept.keeps_zeros and self._compression.keep_signs
         both = Saved(kept.form, record, beside=weak.beside + signs_stay * weak.form.nbytes)
         kept.enter(record)
@@ -257,7 +258,7 @@ class Session:
         return both
 
     def _keep_exactly(self, saved: Saved, exact: Exact) -> None:
-        """Put a tensor itself in the place of what a codec has made of it."""
+        """Put a tensor itself in place of its codec's form."""
         if codec_of(saved.form) is None or saved.record is None or exact.changed:
             return
         if isinstance(saved.form, Derived):
@@ -269,7 +270,7 @@ class Session:
         saved.form = exact
 
     def _count(self, x: Tensor, operation: Operation | None, saved: Saved) -> None:
-        """Count what an operation kept for its own use, or as a vector, when another one saves it as an activation."""
+        """Count a statistic or vector that an operation kept, when another operation saves it as an activation."""
         kept_exactly = saved.uncounted in (STATISTICS, SMALL)
         if not kept_exactly or not x.is_floating_point() or x.ndim < LEAST_RANK or made_for_itself(x, operation):
             return
@@ -278,7 +279,7 @@ class Session:
         self.statistics.add_uncounted(saved.uncounted, -distinct_bytes(x), -saved.form.nbytes)
 
     def _guarded(self, x: Tensor, operation: Operation | None, saved: Saved) -> Saved:
-        """``saved``, with the values without which a 2-norm that the operation takes would lose its gradient."""
+        """Return ``saved``, with exact values where a 2-norm that the operation takes would lose its gradient."""
         norm = None if operation is None else norm_of(operation, x)
         if operation is None or norm is None:
             return saved
@@ -291,7 +292,7 @@ class Session:
                 saved.record.bytes_compressed += form.nbytes
         return guard
 
-    # 4.: what is saved for the first time
+    # 4.: tensors that are saved for the first time
 
     def _first(self, x: Tensor, operation: Operation | None) -> Saved:
         if x.dtype == torch.bool:
@@ -323,16 +324,16 @@ class Session:
     # The account
 
     def _uncounted(self, x: Tensor, what: str, form: Form) -> Saved:
-        """What is no activation."""
+        """Keep a tensor that is no activation."""
         self.statistics.add_uncounted(what, distinct_bytes(x), form.nbytes)
         return Saved(form, uncounted=what)
 
     def _counted(self, x: Tensor, tensor: SavedTensor, kept: Kept, beside: int = 0) -> Saved:
-        """An activation."""
+        """Keep an activation."""
         return Saved(kept.form, self._record(x, tensor, kept), beside=beside)
 
     def _record(self, x: Tensor, tensor: SavedTensor, kept: Kept) -> TensorRecord:
-        """The entry of an activation, one more."""
+        """Return a new entry in the statistics for an activation."""
         record = TensorRecord(
             name=tensor.module,
             op=tensor.producer,
@@ -350,20 +351,20 @@ class Session:
 
     def _facts(self, x: Tensor, operation: Operation | None) -> SavedTensor:
         consumer = operation.name if operation is not None else CHECKPOINT if checkpoint_saves() else UNKNOWN
-        # What a checkpoint computes again it computes from one reconstruction: the error is that of an input of the model.
+        # A checkpoint recomputes from one reconstruction, so that the error is that of an input of the model.
         smooth = bears_errors(operation, x) if operation is not None else consumer == CHECKPOINT
         function = "" if operation is None else plain(operation.function)
         loss = self._losses is not None and consumer != CHECKPOINT and self._losses.running()
         return SavedTensor(producer(x), consumer, tuple(x.shape), x.dtype, self._module_name(), smooth, function, loss)
 
     def _module_name(self) -> str:
-        """Name of the innermost of the model's modules that is running; empty outside all of them."""
+        """Return the name of the innermost running module of the model; empty outside all of them."""
         names = (self._module_names.get(id(module)) for module in running_modules())
         return next((name for name in names if name is not None), "")
 
 
 def _is_too_weak(saved: Saved, codec: Codec | None) -> bool:
-    """Whether what is kept is not enough for an operation for which ``codec`` would be chosen, or None: exact."""
+    """Return whether the kept form is not enough for an operation for which ``codec`` would be chosen (None: exact)."""
     if saved.without_values or codec is None:
         return not saved.exact
     there = codec_of(saved.form)

@@ -1,7 +1,7 @@
-"""Where the area of a unit goes: its cells by the rows of the table of parts in JPEG-ACT (ISCA 2020), and those of this unit.
+"""Breakdown of a unit's area: its cells by the rows of JPEG-ACT's table of parts (ISCA 2020), and by rows of this unit.
 
-The rows are read off a netlist whose modules were mapped one by one and flattened afterwards: every cell still bears the
-path of the instance that it belongs to, so that the rows add up to the netlist.
+The rows are computed from a netlist whose modules were mapped one by one and flattened afterwards: the name of each cell
+contains the path of its instance, so that the rows add up to the netlist.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cdu_synth.area.hierarchy import instances
 from cdu_synth.area.timing import Netlist
 from cdu_synth.library.liberty import Library
 
-#: Patterns of the instances that make up a row. What stands inside such an instance belongs to it.
+#: Patterns of the instances that make up a row. Cells inside such an instance belong to the row.
 ROWS = {
     "SFPR": r"(inverse_)?sfpr\d+",
     "DCT + IDCT": r"i?dct\d+",
@@ -29,11 +29,11 @@ ROWS = {
     "bypass": r"bypass",
     "MX": r"mx",
 }
-#: Blocks that are broken down by themselves, besides the whole unit.
+#: Blocks that have a breakdown of their own, besides the whole unit.
 UNITS = ("compressor", "decompressor", "array")
 #: Row of everything else.
 REST = "rest (job queues, tags, glue)"
-#: What the paper's table has and this unit has not.
+#: Parts of the paper's table that this unit does not have.
 NOTE = (
     "One module per lane codes ZVC, BRC and affine codes alike, so they share a row. "
     "DIV and RLE of JPEG-BASE are blocks beside the unit and have no row."
@@ -43,7 +43,7 @@ _PATTERNS = {row: re.compile(rf"(?:.*\.)?(?:{pattern})") for row, pattern in ROW
 
 @dataclass(frozen=True)
 class Share:
-    """What one row costs: cell area in um2, flip-flops, cells, leakage in uW (None when a cell of the library has none)."""
+    """Cost of one row: cell area in um2, flip-flops, cells, leakage in uW (None if a cell of the library has none)."""
 
     row: str
     area_um2: float
@@ -61,7 +61,7 @@ class Station:
 
 
 def station(place: str) -> Station:
-    """Row and instance that the cells at a place (``core.compressor.dct0.rows``) belong to: the outermost that is a row's."""
+    """Return the row and instance of cells at a place (``core.compressor.dct0.rows``): the outermost instance of a row."""
     parts = place.split(".")
     for length in range(1, len(parts) + 1):
         path = ".".join(parts[:length])
@@ -72,13 +72,13 @@ def station(place: str) -> Station:
 
 
 def row_modules(verilog: str, top: str) -> list[str]:
-    """Modules whose instances are rows' instances: those that have to keep their borders until they are mapped."""
+    """Return the modules that are instances of rows, whose boundaries must be kept until they are mapped."""
     found = (module for path, module in instances(verilog, top) if station(path).instance == path)
     return list(dict.fromkeys(found))
 
 
 def shares(netlist: Netlist, library: Library) -> tuple[Share, ...]:
-    """The rows that a netlist has cells of, in the order of :data:`ROWS`, the rest last. Every cell is in exactly one."""
+    """Return the rows that a netlist has cells of, in the order of :data:`ROWS`, the rest last; each cell is in one row."""
     cells: dict[str, list[str]] = {row: [] for row in (*ROWS, REST)}
     for (kind, _), place in zip(netlist.cells, netlist.places, strict=True):
         cells[station(place).row].append(kind)
@@ -93,7 +93,7 @@ def shares(netlist: Netlist, library: Library) -> tuple[Share, ...]:
 
 
 def stations(places: Iterable[str]) -> tuple[Station, ...]:
-    """The stretches that a path through cells at these places has."""
+    """Return the stations of a path through cells at these places."""
     found: list[Station] = []
     for place in places:
         here = station(place)

@@ -1,4 +1,4 @@
-"""Area as a test: what every block of the unit may cost, kept in ``area_budgets.json``."""
+"""Area budgets of the blocks, which tests check, kept in ``area_budgets.json``."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from cdu_synth.library.liberty import Library
 
 #: Name of the data file in this package.
 FILE = "area_budgets.json"
-#: Part of a budget that an area may differ from it, either way.
+#: Share of a budget by which an area may differ from it, either way.
 TOLERANCE = 0.03
-#: The command that writes budgets anew.
+#: Command that writes budgets anew.
 WRITE = "python benchmarks/area_budgets.py --write"
-#: What maps a block and adds its area up; not what makes reports of it.
+#: Modules that map a block and add up its area; not those that make reports of it.
 _MAPPING = (
     *(f"cdu_synth.area.{module}" for module in ("flow", "recipes", "clock_gates", "latches", "hierarchy", "timing")),
     "cdu_synth.library",
@@ -35,7 +35,7 @@ _MAPPING = (
 
 @dataclass(frozen=True)
 class Budgets:
-    """Budgets, and how the areas that they are for are measured.
+    """Budgets, and the settings of the measurements that they are for.
 
     Parameters
     ----------
@@ -46,13 +46,13 @@ class Budgets:
     yosys
         Build of Yosys and its version, ``pyosys 0.70``: another one maps a little differently.
     recipe, clock_ns
-        As of :func:`cdu_synth.area.flow.synthesise`.
+        Arguments of :func:`cdu_synth.area.flow.synthesise`.
     ge
         Budget of every block in gate equivalents.
     origins
-        For every block :meth:`origin` when it was measured.
+        :meth:`origin` of every block when it was measured.
     built_with
-        Parameters of blocks that cannot be built with the configuration, which they have instead.
+        Parameters that replace those of the configuration for blocks that cannot be built with it.
     """
 
     config: str
@@ -65,27 +65,27 @@ class Budgets:
     built_with: Mapping[str, Mapping[str, Any]]
 
     def origin(self, block: str, config: CduConfig) -> str:
-        """Checksum of what the area of a block follows from: its Verilog without comments, and the sources that map it.
+        """Return a checksum of everything that determines a block's area: its Verilog without comments, and mapping sources.
 
-        While it is the one in ``origins`` the area is that of the budget, and need not be measured again.
+        While it equals the one in ``origins`` the area is that of the budget, and need not be measured again.
         """
         code = re.sub(r"^ *//.*\n", "", generator.kept(config, block).verilog, flags=re.MULTILINE)
         return hashlib.sha256((code + sources_sha256(*_MAPPING)).encode()).hexdigest()
 
     @property
     def build(self) -> Engine:
-        """The Yosys of that name, of whatever version. Raises MissingToolError when it is not installed."""
+        """Return the Yosys of that name, in any version. Raises MissingToolError if it is not installed."""
         return engine(self.yosys.split()[0])
 
     def measure(self, block: str, config: CduConfig, library: Library, build: Engine) -> float:
-        """Area of a block in gate equivalents, measured as the budgets were."""
+        """Return the area of a block in gate equivalents, measured as the budgets were."""
         made = generator.kept(config, block)
         return flow.synthesise(made.verilog, made.top, library, self.clock_ns, build, recipes=[self.recipe])[self.recipe].ge
 
     def verdict(self, block: str, ge: float) -> str:
-        """The sentence that says why an area is not allowed; empty when it is.
+        """Return a sentence that says why an area is not allowed; empty if it is allowed.
 
-        A block that shrank is not allowed either: until its budget follows it could grow back unseen.
+        A smaller area is not allowed either: until its budget is adapted, it could grow back unnoticed.
         """
         again = f"`{WRITE} --only {block}` makes it the budget"
         if block not in self.ge:
@@ -100,17 +100,17 @@ class Budgets:
         ).replace("%", " %")
 
     def text(self) -> str:
-        """The content of the data file."""
+        """Return the content of the data file."""
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
 
 def read() -> Budgets:
-    """The budgets of the data file."""
+    """Read the budgets of the data file."""
     return Budgets(**json.loads(files(__package__).joinpath(FILE).read_text(encoding="utf-8")))
 
 
 def table(areas: Mapping[str, float], budgets: Budgets) -> list[str]:
-    """Lines of a table of measured areas and their budgets, with a mark where one is not kept."""
+    """Return lines of a table of measured areas and their budgets, with a mark if one is not kept."""
     width = max(map(len, areas), default=0)
     lines = [f"{'block':{width}}  {'kGE':>8}  {'budget':>8}  {'change':>8}"]
     for block, ge in areas.items():

@@ -1,4 +1,4 @@
-"""Gated clocks: registers that keep their content under a common condition get no clock, instead of a multiplexer each."""
+"""Clock gating: registers that hold under a common condition get no clock, instead of a multiplexer each."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from itertools import product
 
 from cdu_synth.library.liberty import Library
 
-#: Flip-flops from which a gate costs less than the multiplexers in front of them.
+#: Number of flip-flops from which a gate costs less than their multiplexers.
 LEAST_FLIP_FLOPS = 4
 #: Techmap file of :func:`commands`.
 FILE = "clock_gates.v"
 
-#: A flip-flop that its reset empties even without its enable needs the clock for either; all of a group share that OR.
+#: A flip-flop that is reset even without its enable needs the clock for either; all flip-flops of a group share that OR.
 _RESET_OR_ENABLE = """\
 (* techmap_celltype = "$_SDFFE_P{reset}{value}{enable}_" *)
 module sdffe_{reset}{value}{enable} (input D, C, R, E, output Q);
@@ -21,7 +21,7 @@ endmodule
 
 
 def techmap() -> str:
-    """Verilog for Yosys' ``techmap``: flip-flops with enable and reset as such whose enable covers the reset."""
+    """Return Verilog for Yosys' ``techmap`` that makes the enable of flip-flops with enable and reset cover the reset."""
     return "".join(
         _RESET_OR_ENABLE.format(
             reset=reset,
@@ -35,9 +35,9 @@ def techmap() -> str:
 
 
 def commands(library: Library) -> str:
-    """Yosys commands for a netlist of gates that is not mapped yet; none for a library without clock gates.
+    """Return Yosys commands for a netlist of gates that is not mapped yet; none for a library without clock gates.
 
-    They read :data:`FILE`.
+    The commands read :data:`FILE`.
     """
     cell = library.clock_gate
     if cell is None or cell.clock_gate is None:

@@ -21,7 +21,7 @@ from cdu_synth.area.timing import Netlist, Timing
 from cdu_synth.library.liberty import LibertyError, Library, contents
 from cdu_synth.library.macros import blackboxes, with_macros
 
-#: The modules that a result depends on, beside the Verilog and the tools.
+#: Modules that a result depends on, beside the Verilog and the tools.
 SOURCES = (
     *(f"cdu_synth.area.{name}" for name in ("flow", "recipes", "breakdown", "clock_gates", "hierarchy", "latches", "timing")),
     *(f"cdu_synth.library.{name}" for name in ("liberty", "macros", "dont_use")),
@@ -31,17 +31,17 @@ LARGE_MODULE = 10_000
 #: Gates that a net may drive before it gets buffers.
 FAN_OUT = 10
 _BEFORE = "strash\nifraig\nscorr\n"
-#: High fan-out is split by buffers, then gates are sized: without that a delay says nothing.
+#: High fan-out is split by buffers, then gates are sized: without this a delay is meaningless.
 _AFTER = "\ntopo\nbuffer -N {fan_out}\ntopo\nupsize -D {period}\ndnsize -D {period}\n"
 
 _READ = "read_verilog -lib macros.v\nread_verilog design.v\nhierarchy -check -top {top}\n{boxes}"
 _FLAT = "setattr -unset init w:*\n{kept}synth -flatten -top {top}\n"
-#: Constants and unused ports pass the borders of the rows, one border each time, which initial values would forbid; without
-#: this the borders double the area of a unit with few modes, with it they cost next to nothing.
+#: Constants and unused ports are propagated through the boundaries of the rows, one boundary each time, which initial values
+#: would prevent. Without this the boundaries double the area of a unit with few modes, with it they cost next to nothing.
 _BY_ROW = (
     "proc\nsetattr -unset init w:*\n{kept}synth -flatten -hieropt -top {top}\n"
     "opt -full -hier\nopt -full -hier\nopt -full -hier\n"
-    # What these optimisations leave may be multiplexers of whole words again.
+    # These optimisations may leave multiplexers of whole words again.
     "techmap\nopt_clean\n"
 )
 _REGISTERS = "{latches}{gates}dfflibmap {libraries}\nopt_clean\ndesign -save prepared\n"
@@ -58,27 +58,27 @@ write_json {run}.json
 
 @dataclass(frozen=True)
 class Cost:
-    """What a module costs on a library, before layout.
+    """Cost of a module on a library, before layout.
 
     Parameters
     ----------
     area_um2, ge
-        Cell area without macros, and the same in two-input NANDs of the library.
+        Cell area without macros in um2, and in two-input NANDs of the library.
     flip_flops, clock_gates, cells
-        Numbers of cells; the flip-flops and the cells that gate their clocks are among the cells.
+        Numbers of cells; the flip-flops and the clock gates are counted among the cells.
     critical_path_ns, start, end, levels
         Slowest path with clock-to-output and setup, the nets where it begins and ends, and its number of cells; 0 and
         empty for a module without paths.
     leakage_uw
         Sum of the cells' leakage, None when the library has none.
     recipe
-        The one of :data:`RECIPES` that was chosen.
+        Recipe of :data:`RECIPES` that gave this cost.
     macros, macros_um2
-        Memories that are no cells, and their area.
+        Number of memories that are macros, and their area.
     shares
         Rows of the breakdown, which add up to this netlist; empty unless the modules of the rows were kept.
     stations
-        Rows and instances that the slowest path runs through, likewise.
+        Rows and instances on the slowest path; empty unless the modules of the rows were kept.
     """
 
     area_um2: float
@@ -99,7 +99,7 @@ class Cost:
 
     @property
     def mhz(self) -> float:
-        """Highest clock frequency (0 without a path)."""
+        """Return the highest clock frequency in MHz, 0 without a path."""
         return 1e3 / self.critical_path_ns if self.critical_path_ns else 0.0
 
 
@@ -116,26 +116,25 @@ def synthesise(
     gated: bool = True,
     sta: OpenSta | None = None,
 ) -> dict[str, Cost]:
-    """Costs of the module ``top`` of a Verilog text by recipe.
+    """Return the costs of the module ``top`` of a Verilog text, by recipe.
 
     Parameters
     ----------
     verilog
         Verilog-2005 text.
     top
-        Name of the module; everything in it is flattened. A large module that stands in it more than once (a lane of
-        several CDUs) is mapped once and used everywhere, which is what makes large arrays feasible; nothing is optimised
-        across its borders.
+        Name of the module; everything in it is flattened. A large module with several instances (a lane of several CDUs) is
+        mapped once and used everywhere, which makes large arrays feasible; nothing is optimised across its boundary.
     library
         Cells to map onto.
     clock_ns
-        Period that gates are sized for; a goal and no promise.
+        Period in ns for which gates are sized; a goal that may be missed.
     build
-        The Yosys to use; the default is the pinned one, whose netlist is the same on every machine.
+        The Yosys to use; default: the pinned one, whose netlist is the same on every machine.
     directory
-        Existing folder in which scripts and netlists are left (``RECIPE.json``); default: a temporary one.
+        Existing folder in which scripts and netlists are kept (``RECIPE.json``); default: a temporary one.
     recipes
-        Names out of :data:`RECIPES`.
+        Names from :data:`RECIPES`.
     by_row
         Whether to map the modules of the rows of :mod:`cdu_synth.area.breakdown` one by one, so that the result has
         :attr:`Cost.shares`.
@@ -143,12 +142,12 @@ def synthesise(
         Whether registers with an enable get a gated clock where the library has a cell for that
         (:mod:`cdu_synth.area.clock_gates`).
     sta
-        What takes the time of the slowest path; default: :class:`~cdu_synth.area.timing.Timing`.
+        Program that times the slowest path; default: :class:`~cdu_synth.area.timing.Timing`.
 
     Raises
     ------
     yosys.YosysError
-        when Yosys does not accept the text.
+        if Yosys does not accept the text.
     """
     found = clock_sweep(verilog, top, library, [clock_ns], build, directory, recipes, by_row=by_row, gated=gated, sta=sta)
     return found[clock_ns]
@@ -168,10 +167,10 @@ def clock_sweep(
     sta: OpenSta | None = None,
     macros: Sequence[Macro] = (),
 ) -> dict[float, dict[str, Cost]]:
-    """Costs for several clock periods, by period and recipe; the text is read and optimised once.
+    """Return the costs for several clock periods, by period and recipe; the text is read and optimised once.
 
     Parameters and errors are those of :func:`synthesise`; with several periods the netlists are ``RECIPE_PERIODns.json``.
-    ``macros`` are those that the text has instances of; OpenSTA does not know them.
+    ``macros`` are the macros that the text instantiates; OpenSTA does not know them.
     """
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="cdu-synth-") as folder:
@@ -220,7 +219,7 @@ def clock_sweep(
 
 
 def repeated_modules(verilog: str) -> list[str]:
-    """Modules that stand at several places of a text, if they have :data:`LARGE_MODULE` characters or more with all inside."""
+    """Return the modules with several instances in a text that have :data:`LARGE_MODULE` characters or more with all inside."""
     known = modules(verilog)
 
     def size(name: str) -> int:
@@ -231,7 +230,7 @@ def repeated_modules(verilog: str) -> list[str]:
 
 
 def choose(costs: dict[str, Cost], clock_ns: float) -> Cost:
-    """The smallest result that meets the clock, or the fastest when none does."""
+    """Return the smallest result that meets the clock, or the fastest if none does."""
     meeting = [cost for cost in costs.values() if cost.critical_path_ns <= clock_ns]
     if meeting:
         return min(meeting, key=lambda cost: cost.area_um2)
@@ -239,7 +238,7 @@ def choose(costs: dict[str, Cost], clock_ns: float) -> Cost:
 
 
 def register_overhead_ns(library: Library) -> float:
-    """Clock-to-output delay, with the most gates that buffering leaves at a net, and setup time of the smallest flip-flop."""
+    """Return the delay in ns of the smallest flip-flop at the greatest fan-out that buffering leaves, plus its setup time."""
     load = FAN_OUT * max(library.gate.capacitances.values())
     found = []
     for cell in library.cells.values():
@@ -254,7 +253,7 @@ def register_overhead_ns(library: Library) -> float:
 
 
 def _driver(library: Library) -> str:
-    """The cell that stands for flip-flops in front of the logic: the smallest buffer but one, else the smallest."""
+    """Return the cell that stands for the flip-flops before the logic: the second smallest buffer, or the only one."""
     buffers = sorted(
         (cell.area, name)
         for name, cell in library.cells.items()

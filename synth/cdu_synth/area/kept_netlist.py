@@ -1,4 +1,4 @@
-"""Netlists that are kept in the user's cache, for whoever measures one again and again."""
+"""Netlists kept in the user's cache, for repeated measurements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COST = "cost.json"
 def kept_netlist(
     verilog: str, top: str, library: Library, clock_ns: float, recipe: str, build: yosys.Engine
 ) -> tuple[dict[str, Any], Cost]:
-    """Yosys' JSON of a module and what it costs (:func:`~cdu_synth.area.flow.synthesise`); made where none is kept.
+    """Return Yosys' JSON of a module and its cost (:func:`~cdu_synth.area.flow.synthesise`), from the cache if it is there.
 
     Units are mapped by rows (:mod:`cdu_synth.area.breakdown`).
     """

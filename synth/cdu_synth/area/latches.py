@@ -22,12 +22,12 @@ endmodule
 
 
 def has_latches(verilog: str) -> bool:
-    """Whether a text has latches, and gates for their clocks."""
+    """Return whether a Verilog text has latches, with gates for their clocks."""
     return f"module {CLOCK_GATE} (" in verilog
 
 
 def techmap(library: Library) -> str:
-    """Verilog for Yosys' ``techmap``. LibertyError for a library without latches or clock gates."""
+    """Return Verilog for Yosys' ``techmap``. LibertyError for a library without latches or clock gates."""
     latch, gate = library.latch, library.clock_gate
     if latch is None or latch.latch is None or gate is None or gate.clock_gate is None:
         raise LibertyError(f"library {library.name} has no latch or no clock gate for memories of latches: leave them out")
@@ -38,5 +38,5 @@ def techmap(library: Library) -> str:
     )
 
 
-#: Yosys commands before anything is flattened, and when the netlist is one of gates that are not mapped yet.
+#: Yosys commands before anything is flattened, and commands for a netlist of gates that are not mapped yet.
 KEPT, COMMANDS = f"blackbox {CLOCK_GATE}\n", f"techmap -map {FILE}\nopt_clean\n"

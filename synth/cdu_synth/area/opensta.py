@@ -14,13 +14,13 @@ from cdu_tools.errors import MissingToolError, UserError
 from cdu_synth.area.timing import Net, Netlist, Path
 from cdu_synth.library.liberty import Library, contents
 
-#: Where it is installed, else the built-in timing.
+#: Choose OpenSTA if it is installed, else the built-in timing.
 AUTO = "auto"
-#: It, and nothing else.
+#: Choose OpenSTA.
 OPENSTA = "opensta"
-#: How it is added.
+#: Hint on how to install OpenSTA.
 HINT = "`apt-get install opensta` adds it"
-#: Period that slacks are taken from; it changes no delay.
+#: Period from which slacks are computed; it does not change any delay.
 _PERIOD_NS = 100.0
 _TCL = """\
 {libraries}
@@ -33,38 +33,38 @@ set_input_delay 0 -clock clock [all_inputs]
 set_output_delay 0 -clock clock [all_outputs]
 report_checks -path_delay max -digits 6
 """
-#: Attributes by which OpenSTA would add wires out of the library's statistics.
+#: Attributes from which OpenSTA would estimate wires statistically.
 _WIRES = re.compile(r"default_wire_load\w*\s*:[^;]*;")
 _STEP = re.compile(r" (?:c(\d+)/\w+|n(\d+)) \(")
 
 
 class OpenStaError(RuntimeError):
-    """A run of OpenSTA that gave no result; the message holds the end of its output."""
+    """Failed run of OpenSTA; the message holds the end of its output."""
 
 
 @dataclass(frozen=True)
 class OpenSta:
-    """An installed OpenSTA: where it is, and its version."""
+    """An installed OpenSTA: its path and version."""
 
     program: str
     version: str
 
     def slowest(self, netlist: Netlist, library: Library, directory: FilePath, wires: str | None = None) -> Path | None:
-        """The slowest path of a netlist, or None when it has none.
+        """Return the slowest path of a netlist, or None if it has none.
 
         Parameters
         ----------
         netlist, library
-            What was mapped, and onto what.
+            The netlist, and the library that it was mapped onto.
         directory
-            Existing folder for the files in between: ``netlist.v``, ``sta.tcl``, ``sta0.lib`` ...
+            Existing folder for intermediate files: ``netlist.v``, ``sta.tcl``, ``sta0.lib`` ...
         wires
-            Text in SPEF (:func:`cdu_synth.placement.spef.spef`); default: none.
+            Wires as text in SPEF (:func:`cdu_synth.placement.spef.spef`); default: none.
 
         Raises
         ------
         OpenStaError
-            when OpenSTA does not accept the files.
+            if OpenSTA does not accept the files.
         """
         for index, path in enumerate(library.files):
             (directory / f"sta{index}.lib").write_text(_WIRES.sub("", contents(path)), encoding="utf-8")
@@ -80,7 +80,7 @@ class OpenSta:
         )
         (directory / "sta.tcl").write_text(script, encoding="utf-8")
         run = subprocess.run([self.program, "-exit", "sta.tcl"], cwd=directory, capture_output=True, text=True, check=False)
-        # OpenSTA goes on behind errors and says that all was well.
+        # OpenSTA continues after errors and exits with 0.
         if run.returncode or re.search(r"^Error", run.stdout + run.stderr, re.MULTILINE):
             raise OpenStaError(f"OpenSTA {self.version} failed: {(run.stdout + run.stderr).strip()[-600:]}")
         slack = re.search(r"(-?[\d.]+)\s+slack", run.stdout)
@@ -90,9 +90,9 @@ class OpenSta:
 
 
 def find() -> OpenSta:
-    """The OpenSTA on the PATH.
+    """Return the OpenSTA on the PATH.
 
-    Raises MissingToolError when there is none.
+    Raises MissingToolError if there is none.
     """
     program = shutil.which("sta")
     if program is None:
@@ -102,9 +102,9 @@ def find() -> OpenSta:
 
 
 def choose(name: str) -> OpenSta | None:
-    """What ``--sta`` names: ``opensta``, ``builtin`` (None), or ``auto``, OpenSTA where it is installed.
+    """Return the timing that ``--sta`` selects: ``opensta``, ``builtin`` (None), or ``auto`` (OpenSTA if it is installed).
 
-    Raises MissingToolError when OpenSTA is asked for and not here, UserError for another name.
+    Raises MissingToolError if OpenSTA is asked for and is not installed, UserError for another name.
     """
     if name not in (AUTO, OPENSTA, "builtin"):
         raise UserError(f"--sta {name} is not known: use auto, opensta or builtin")
@@ -114,7 +114,7 @@ def choose(name: str) -> OpenSta | None:
 
 
 def verilog(netlist: Netlist) -> Iterator[str]:
-    """A netlist with plain names, c7 for cell 7 and n9 for net 9, which any parser of Verilog understands."""
+    """Yield a netlist in Verilog with plain names, c7 for cell 7 and n9 for net 9, which any parser accepts."""
     inputs = dict.fromkeys(net for net in netlist.inputs if isinstance(net, int))
     outputs = dict.fromkeys(net for net in netlist.outputs if isinstance(net, int) and net not in inputs)
     yield f"module netlist ({', '.join(f'n{net}' for net in (*inputs, *outputs))});"
@@ -133,19 +133,19 @@ def _end(net: Net) -> str:
 
 
 def _clocks(netlist: Netlist, library: Library) -> list[Net]:
-    """The ports at clock pins."""
+    """Return the ports at clock pins."""
     pins = {net for kind, ends in netlist.cells for setup in library.cells[kind].setups if (net := ends.get(setup.source))}
     return [net for net in dict.fromkeys(netlist.inputs) if net in pins]
 
 
 def _path(netlist: Netlist, library: Library, delay_ns: float, report: str) -> Path:
-    """The path that a report of OpenSTA lists from its launching clock edge or input to its end."""
+    """Return the path that a report of OpenSTA lists, from its launching clock edge or input to its end."""
     listed = report.partition("data arrival time")[0].partition("Path Type")[2]
     points = [(int(cell) if cell else None, int(net) if net else None) for cell, net in _STEP.findall(listed)]
     cells = list(dict.fromkeys(cell for cell, _ in points if cell is not None))
     (_, first_net), (last_cell, last_net) = points[0], points[-1]
     if last_cell is not None:
-        # The last cell is where the path ends; a loop through one flip-flop begins at it too.
+        # The path ends at the last cell; a loop through one flip-flop also begins there.
         starts_there = points[0][0] == last_cell
         cells = cells if starts_there else cells[:-1]
         state = netlist.state(last_cell, library)

@@ -1,4 +1,4 @@
-"""What a report of synthesis, power, comparison or placement says that it was made with."""
+"""Provenance of a report of synthesis, power, comparison or placement: configuration, tools, library."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ def provenance(
     recipes: Sequence[str] = (),
     blocks: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """The entries of a report's JSON file.
+    """Return the entries of a report's JSON file that say how it was made.
 
     Parameters
     ----------
     config
-        Configuration that hardware was built for.
+        Configuration of the hardware.
     command
-        The command line that makes the report.
+        Command line that makes the report.
     tools
         Versions of the programs besides those that wrote the Verilog; ``synthesis`` is ``name version`` of Yosys.
     library, clock_ns, recipes
-        Cells that were mapped onto, period that was aimed at, names out of :data:`cdu_synth.area.recipes.RECIPES`; without a
-        library none of them.
+        Library of cells, target period in ns, and names from :data:`cdu_synth.area.recipes.RECIPES`; all of them are left out
+        without a library.
     blocks
-        Names of what was built; those that cannot be built with the configuration are told with what they have instead.
+        Names of the blocks built; for blocks that cannot be built with the configuration the replaced parameters are stated.
     """
     made: dict[str, Any] = {"unit": config.unit_name, "config": config.to_dict(), "command": command}
     made["versions"] = verilog.versions() | dict(tools)
@@ -56,7 +56,7 @@ def provenance(
 
 
 def facts(content: Mapping[str, Any]) -> dict[str, str]:
-    """The same as lines of a page (:class:`cdu_tools.report.Page`)."""
+    """Return the provenance as lines of a page (:class:`cdu_tools.report.Page`)."""
     lines = {
         "command": f"`{content['command']}`",
         "configuration": f"`{json.dumps(content['config'])}`",
@@ -72,5 +72,5 @@ def facts(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def gate(content: Mapping[str, Any]) -> str:
-    """What one gate equivalent is, a sentence."""
+    """Return a sentence that defines one gate equivalent."""
     return f"1 GE = {content['gate']['name']} = {content['gate']['area_um2']} um2."

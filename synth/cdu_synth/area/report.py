@@ -28,20 +28,20 @@ def report(
     sta: OpenSta | None = None,
     sweep: Mapping[str, Mapping[float, Cost]] | None = None,
 ) -> dict[str, Any]:
-    """The content of ``report.json``.
+    """Return the content of ``report.json``.
 
     Parameters
     ----------
     costs
-        What every block, and the unit under the name of its configuration, costs.
+        Cost of every block, and of the unit under the name of its configuration.
     made_with
-        What :func:`cdu_synth.area.provenance.provenance` says of the run.
+        Entries of :func:`cdu_synth.area.provenance.provenance`.
     library
-        Library that they were mapped onto.
+        Library of the cells.
     sta
-        The OpenSTA that took the times; None for the built-in timing.
+        The OpenSTA that computed the timing; None for the built-in timing.
     sweep
-        What every block costs by the period that was asked for; matters with several periods.
+        Costs of every block by target period; used only with several periods.
     """
     swept = {name: clock_sweep.points(of_periods) for name, of_periods in (sweep or {}).items() if len(of_periods) > 1}
     builtin = {"tool": "builtin", "version": made_with["versions"]["cdu"]}
@@ -54,7 +54,7 @@ def report(
 
 
 def of_content(content: dict[str, Any]) -> Report:
-    """The files of a report."""
+    """Return the files of a report."""
     files: dict[str, str | bytes] = {
         "report.json": json_text(content),
         "report.md": markdown(content),
@@ -66,7 +66,7 @@ def of_content(content: dict[str, Any]) -> Report:
 
 
 def markdown(content: dict[str, Any]) -> str:
-    """The report as a page with a table."""
+    """Return the report as a page with a table."""
     parts: list[str | Table] = [
         _table(content["blocks"]),
         f"Goal: {content['clock_ns']} ns. Every block is mapped in several ways; the smallest result that meets the goal is "
@@ -83,7 +83,7 @@ def markdown(content: dict[str, Any]) -> str:
 
 
 def _table(blocks: Mapping[str, dict[str, Any]]) -> Table:
-    """A row per block."""
+    """Return a table with a row per block."""
     power = any("leakage_uw" in block for block in blocks.values())
     head = ["block", "um2", "kGE", "flip-flops", "clock gates", "cells", "critical path (ns)", "MHz", "slowest path", "mapping"]
     macros = any("macros" in block for block in blocks.values())
@@ -99,13 +99,13 @@ def _table(blocks: Mapping[str, dict[str, Any]]) -> Table:
 
 
 def _macros(block: dict[str, Any]) -> str:
-    """How many memories a block has that are not in its area, and theirs where it is known."""
+    """Return the number of a block's memories that are not in its area, and their area if it is known."""
     found = block.get("macros", {"count": 0, "area_um2": 0})
     return f"{found['count']} ({found['area_um2']:,.0f})" if found["area_um2"] else str(found["count"])
 
 
 def _breakdown(block: dict[str, Any]) -> list[str | Table]:
-    """The rows of a block, their sum, and where its slowest path runs."""
+    """Return the rows of a block, their sum, and the stations of its slowest path."""
     power = all("leakage_uw" in row for row in block["breakdown"].values())
     head = ["row", "um2", "kGE", "share", "flip-flops", "cells"] + (["leakage (uW)"] if power else [])
     rows = []
@@ -117,7 +117,7 @@ def _breakdown(block: dict[str, Any]) -> list[str | Table]:
 
 
 def chart(content: dict[str, Any]) -> bytes:
-    """Horizontal bars of the areas as PNG: blocks, largest first, and a panel with the rows of each breakdown."""
+    """Return horizontal bars of the areas as PNG: blocks, largest first, and a panel with the rows of each breakdown."""
     from matplotlib.figure import Figure
 
     blocks = sorted(content["blocks"].items(), key=lambda item: item[1]["ge"])
@@ -139,7 +139,7 @@ def chart(content: dict[str, Any]) -> bytes:
         axes.spines[["top", "right"]].set_visible(False)
     all_axes[-1].set_xlabel(f"area in kGE (1 GE = {content['gate']['area_um2']} um²), pre-layout")
     image = io.BytesIO()
-    # Without the version of matplotlib in the file, equal figures are equal bytes.
+    # The version of matplotlib is not written to the file, so that equal figures are equal bytes.
     figure.savefig(image, format="png", dpi=120, metadata={"Software": None})
     return image.getvalue()
 

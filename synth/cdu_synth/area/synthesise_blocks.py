@@ -1,4 +1,4 @@
-"""The study of ``cdu synth``: what a unit and its blocks cost on a standard-cell library."""
+"""The study of ``cdu synth``: cost of a unit and its blocks on a standard-cell library."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from cdu_synth.library import pdk
 
 @dataclass(frozen=True)
 class SynthesisSettings:
-    """What is synthesised, and how. UserError for what is not allowed.
+    """Settings of a synthesis run. UserError for settings that are not allowed.
 
     Parameters
     ----------
     config
         Configuration of the unit.
     blocks
-        Names out of :data:`cdu.delivery.blocks.BLOCKS`; none: all of them, and the unit.
+        Names from :data:`cdu.delivery.blocks.BLOCKS`; empty: all of them, and the unit.
     pdk
-        Name of a cell library, or its file.
+        Name of a cell library, or path of its file.
     clocks_ns
-        Periods to aim at; the first is that of the report, several make a table of area against period too.
+        Target periods in ns; the first is that of the report, several also give a table of area against period.
     yosys
         Name of the build of Yosys.
     recipes
-        Names out of :data:`cdu_synth.area.recipes.RECIPES`, of whose results the best is taken.
+        Names from :data:`cdu_synth.area.recipes.RECIPES`; the best result is reported.
     sta
         ``opensta``, ``builtin``, or ``auto``: OpenSTA where it is installed.
     clock_gates
         Whether registers with an enable get a gated clock (:mod:`cdu_synth.area.clock_gates`).
     memories
-        What the memories are made of. Macros are timed by the built-in timing only.
+        Implementation of the memories. Macros are timed by the built-in timing only.
     """
 
     config: CduConfig
@@ -68,18 +68,18 @@ class SynthesisSettings:
 
 
 def synthesise_blocks(settings: SynthesisSettings, command: str, progress: Progress | None = None) -> Report:
-    """Area, critical path and leakage of blocks: ``report.json``, ``report.md``, ``area.png``; ``sweep.png`` with more periods.
+    """Report area, critical path and leakage of blocks: ``report.json``, ``report.md``, ``area.png``, perhaps ``sweep.png``.
 
     Parameters
     ----------
     settings
-        What is synthesised.
+        Settings of the run; several periods give ``sweep.png``.
     command
-        What the report says that it was made by.
+        Command line that the report states.
     progress
-        Is told the cost of every block.
+        Receives the cost of every block.
 
-    Raises MissingToolError when the library or a program is not here, :class:`cdu_tools.yosys.YosysError` where it fails.
+    Raises MissingToolError if the library or a program is missing, :class:`cdu_tools.yosys.YosysError` if it fails.
     """
     shown = progress or Silent()
     macros = settings.memories.macros

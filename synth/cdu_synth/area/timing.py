@@ -1,10 +1,10 @@
 """Static timing of a mapped netlist with the delay tables of its library (NLDM).
 
-What is assumed, as always before layout: an ideal clock, gated or not, no wires unless :class:`Wires` are given, inputs that
-arrive at 0 with the steepest edge, nothing behind the outputs. A path begins at the clock of a flip-flop or memory
-(clock-to-output delay included) or at an input, and ends at the data pin of a flip-flop, at a pin of a memory, at the enable of
-a clock gate (setup time included) or at an output. Latches are open while the clock is high: a path runs through them, and what
-ends there has half a period. Every condition of an arc counts; false paths do too.
+Assumptions, as usual before layout: an ideal clock, gated or not, no wires unless :class:`Wires` are given, inputs that arrive
+at 0 with the steepest edge, outputs without load. A path begins at the clock of a flip-flop or memory (clock-to-output delay
+included) or at an input, and ends at the data pin of a flip-flop, at a pin of a memory, at the enable of a clock gate (setup
+time included) or at an output. Latches are transparent while the clock is high: a path continues through them, and one that
+ends there has half a period. All conditions of an arc are possible; false paths are included.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Net = int | str
 #: Arrival and transition of one edge.
 _Edge = tuple[float, float]
 _NEVER: _Edge = (float("-inf"), 0.0)
-#: What a port is called among the ends of a net; cells have their numbers.
+#: Number of a port among the ends of a net; cells have their own numbers.
 PORT = -1
-#: From 10 to 90 % of a step behind a resistance and a capacitance, by their product.
+#: Rise time from 10 to 90 % behind a resistance and a capacitance, divided by their product.
 _RISE = math.log(9)
 
 
 @dataclass(frozen=True)
 class Wires:
-    """Wires between cells, in units of the library: their capacitance by net, their delay by net and cell that it leads to."""
+    """Wires between cells, in units of the library: capacitance by net, delay by net and receiving cell."""
 
     capacitances: Mapping[Net, float]
     delays: Mapping[tuple[Net, int], float]
@@ -39,8 +39,10 @@ class Wires:
 
 @dataclass(frozen=True)
 class Path:
-    """The slowest path: total in ns, the names of the nets where it begins and ends, in Verilog's spelling, and the numbers
-    of the netlist's cells that it runs through, a flip-flop that it begins at included.
+    """Slowest path of a netlist.
+
+    Its total in ns, the names of the nets where it begins and ends, in Verilog's spelling, and the numbers of the netlist's
+    cells on it, including a flip-flop at its begin.
     """
 
     delay_ns: float
@@ -50,24 +52,24 @@ class Path:
 
     @property
     def cells(self) -> int:
-        """Number of its cells."""
+        """Return the number of cells on the path."""
         return len(self.steps)
 
 
 @dataclass(frozen=True)
 class Netlist:
-    """A flat module of library cells, out of Yosys' JSON.
+    """A flat module of library cells, from Yosys' JSON.
 
     Parameters
     ----------
     cells
         (cell type, {pin: net}) of every cell.
     inputs, outputs
-        Nets of the ports.
+        Nets of the input and output ports.
     names
         A name for every net.
     places
-        Path of the instance that each cell stood in before the module was flattened; empty where that is not known.
+        Path of each cell's instance before the module was flattened; empty if it is unknown.
     """
 
     cells: tuple[tuple[str, dict[str, Net]], ...]
@@ -78,10 +80,10 @@ class Netlist:
 
     @classmethod
     def of(cls, design: dict[str, Any], top: str) -> Netlist:
-        """The module ``top`` of the output of ``write_json``; nets are numbers, constants the texts 0, 1, x."""
+        """Return the module ``top`` from the output of ``write_json``; nets are numbers, constants the texts 0, 1, x."""
         module = design["modules"][top]
         names: dict[Net, str] = {}
-        # Names that somebody gave come first; the generated ones fill the gaps.
+        # Names from the source come first; generated ones fill the gaps.
         for hidden in (0, 1):
             for name, net in module["netnames"].items():
                 if net.get("hide_name", 0) == hidden:
@@ -95,7 +97,7 @@ class Netlist:
         return cls(cells, tuple(ports["input"]), tuple(ports["output"]), names, tuple(map(hierarchy.place, kept)))
 
     def name(self, net: Net) -> str:
-        """The name of a net; if nobody gave it one, that of the net behind an inverter (of a flip-flop's inverted output)."""
+        """Return the name of a net; for a net without a source name that behind an inverter (a flip-flop's inverted output)."""
         name = self.names.get(net, str(net))
         if name.startswith("$"):
             for _, pins in self.cells:
@@ -106,13 +108,13 @@ class Netlist:
         return name
 
     def state(self, number: int, library: Library) -> Net | None:
-        """The net at the output of a cell, by which a flip-flop is known."""
+        """Return the net at the output of a cell, which identifies a flip-flop."""
         kind, pins = self.cells[number]
         return next((pins[pin] for pin in library.cells[kind].functions if pin in pins), None)
 
 
 def _pins(connections: dict[str, list[Net]]) -> Iterator[tuple[str, Net]]:
-    """Pins of a cell and their nets; a pin of several bits, which only macros have, is a pin for each."""
+    """Yield pins of a cell and their nets; a pin of several bits, which only macros have, is one pin per bit."""
     for pin, nets in connections.items():
         if len(nets) == 1:
             yield pin, nets[0]
@@ -121,14 +123,15 @@ def _pins(connections: dict[str, list[Net]]) -> Iterator[tuple[str, Net]]:
 
 
 class Timing:
-    """Arrival times of all nets of a netlist, at their drivers."""
+    """Compute arrival times of all nets of a netlist, at their drivers."""
 
     def __init__(self, netlist: Netlist, library: Library, wires: Wires | None = None) -> None:
         self._netlist, self._library = netlist, library
         self._delays = wires.delays if wires else {}
         self._load: defaultdict[Net, float] = defaultdict(float)
         self._arrival: dict[Net, tuple[_Edge, _Edge]] = {}
-        #: For each edge of a net that is caused by a cell: that edge before the cell (None: a clock's), the cell's number.
+        #: For each edge of a net that a cell causes: the causing edge before the cell (None: a clock's), and the cell's
+        #: number.
         self._cause: dict[tuple[Net, int], tuple[tuple[Net, int] | None, int]] = {}
         self._types = [library.cells[kind] for kind, _ in netlist.cells]
         for cell, (_, pins) in zip(self._types, netlist.cells, strict=True):
@@ -140,7 +143,7 @@ class Timing:
         self._propagate()
 
     def slowest(self) -> Path | None:
-        """The slowest path, or None when the netlist has none."""
+        """Return the slowest path, or None if the netlist has none."""
         best: tuple[float, tuple[Net, int], Net] | None = None
         for number, (cell, (_, pins)) in enumerate(zip(self._types, self._netlist.cells, strict=True)):
             for setup in cell.setups:
@@ -163,7 +166,7 @@ class Timing:
         return Path(delay * self._library.time_ns, self._netlist.name(start), self._netlist.name(name), steps)
 
     def _trace(self, end: tuple[Net, int]) -> tuple[Net, tuple[int, ...]]:
-        """Net where the path to an edge begins, and the cells that it runs through."""
+        """Return the net where the path to an edge begins, and the cells on it."""
         steps: list[int] = []
         here: tuple[Net, int] | None = end
         start = end[0]
@@ -174,16 +177,16 @@ class Timing:
         return start, tuple(reversed(steps))
 
     def load(self, net: Net) -> float:
-        """Capacitance of the pins that a net drives, in units of the library."""
+        """Return the capacitance of the pins that a net drives, in units of the library."""
         return self._load.get(net, 0.0)
 
     def transition(self, net: Net) -> float:
-        """Transition of a net, the mean of both edges, in units of the library; 0 at inputs and where nothing arrives."""
+        """Return the mean transition of a net's edges, in units of the library; 0 at inputs and where nothing arrives."""
         rise, fall = self._arrival.get(net, (_NEVER, _NEVER))
         return (rise[1] + fall[1]) / 2
 
     def _behind_wire(self, net: Net, end: int) -> tuple[_Edge, _Edge]:
-        """The edges of a net where it meets one of its ends; a wire makes them later and less steep."""
+        """Return the edges of a net at one of its ends; a wire makes them later and less steep."""
         rise, fall = self._arrival[net]
         delay = self._delays.get((net, end))
         if not delay:
@@ -229,7 +232,7 @@ class Timing:
                     ready += list(dict.fromkeys(target for _, _, target in inner))
 
     def _launch(self, number: int, cell: Cell, pins: dict[str, Net]) -> list[Net]:
-        """Outputs of a flip-flop: clock-to-output delay from an ideal edge."""
+        """Return the outputs of a flip-flop, set to the clock-to-output delay from an ideal edge."""
         outputs = []
         for arc in cell.arcs:
             if arc.kind in ("rising_edge", "falling_edge") and arc.target in pins:
@@ -265,11 +268,11 @@ class Timing:
 
 
 def _worst(one: _Edge, other: _Edge) -> _Edge:
-    """The later arrival and the slower transition, though they may come from different inputs."""
+    """Return the later arrival and the slower transition, even if they come from different inputs."""
     return max(one[0], other[0]), max(one[1], other[1])
 
 
 def _constraint(setup: Arc, arrival: tuple[_Edge, _Edge], edge: int) -> float:
-    """Arrival plus setup time of one edge of the data, at an ideal clock edge."""
+    """Return the arrival plus setup time of one edge of the data, at an ideal clock edge."""
     table: Table | None = setup.delays[edge]
     return arrival[edge][0] + (table.at(arrival[edge][1], 0.0) if table else 0.0)

@@ -1,7 +1,7 @@
-"""What generated Verilog costs on an FPGA: Yosys, then nextpnr packs, places and routes it, out of context.
+"""Cost of generated Verilog on an FPGA: Yosys, then nextpnr packs, places and routes it, out of context.
 
-Out of context means without pads: the module is placed as a part of a larger design, so that its wide ports need no pins.
-Nothing drives its inputs or loads its outputs, and only paths from register to register are timed, with an ideal clock.
+Out of context means without pads: the module is placed as a part of a larger design, so that its wide ports need no pins. Its
+inputs are not driven and its outputs not loaded, and only paths from register to register are timed, with an ideal clock.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from cdu_synth.fpga import nextpnr
 from cdu_synth.fpga.fpga_devices import Family, Target
 from cdu_synth.fpga.fpga_path import CriticalPath, critical_path
 
-#: Frequency in MHz that nextpnr aims at. Its result does not depend on it: placer and router look at how much slower a path is
-#: than the others.
+#: Target frequency of nextpnr in MHz. The result does not depend on it: placer and router only compare the delays of paths
+#: with each other.
 GOAL_MHZ = 100.0
 
 _NETLIST = "netlist.json"
-# Names that Yosys made up are hidden before the cells are mapped, since the mapping trips over them otherwise.
+# Names that Yosys made up are hidden before the cells are mapped, because the mapping fails on them otherwise.
 _SYNTHESISE = """\
 read_verilog design.v
 hierarchy -check -top {top}
@@ -42,20 +42,20 @@ write_json {netlist}
 
 @dataclass(frozen=True)
 class Placement:
-    """What a module takes of an FPGA.
+    """Resources and clock frequency of a module on an FPGA.
 
     Parameters
     ----------
     device, speed, seed
-        The device that was tried last, that is the one that the module fits or the largest; its speed grade; the seed.
+        The device tried last: the first one that the module fits, or the largest; its speed grade; the seed.
     used, available
-        Numbers by resource of the family, and how many the device has.
+        Numbers used by resource of the family, and numbers that the device has.
     problem
-        Why the module is not on the device; empty when it has been placed and routed.
+        Reason why the module was not placed and routed; empty if it was.
     mhz
-        Highest clock frequency after routing; 0 when there is none or no path between registers.
+        Highest clock frequency in MHz after routing; 0 if there is none or no path between registers.
     path
-        The slowest path; None when there is none.
+        The slowest path; None if there is none.
     """
 
     device: str
@@ -76,29 +76,29 @@ def place_and_route(
     build: yosys.Engine | None = None,
     directory: Path | None = None,
 ) -> Placement:
-    """Put the module ``top`` of a Verilog text onto the first device of ``target`` that it fits.
+    """Place and route the module ``top`` of a Verilog text on the first device of ``target`` that it fits.
 
     Parameters
     ----------
     verilog
         Verilog-2005 text.
     top
-        Name of the module. A large module that stands in it more than once is mapped once, as for a cell library.
+        Name of the module. A large module with several instances is mapped once, as for a cell library.
     target
         Devices and speed grade.
     seed
-        Where placement starts; the frequency varies with it by some percent.
+        Seed of the placement; the frequency varies with it by some percent.
     build
-        The Yosys to use; the default is the pinned one.
+        The Yosys to use; default: the pinned one.
     directory
-        Existing folder in which netlist and logs are left; default: a temporary one.
+        Existing folder in which netlist and logs are kept; default: a temporary one.
 
     Raises
     ------
     yosys.YosysError, nextpnr.NextpnrError
-        when a program does not accept the design; a design that is too large is no error.
+        if a program does not accept the design; a design that is too large is no error.
     MissingToolError
-        when a program is not installed.
+        if a program is not installed.
     """
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="cdu-fpga-") as folder:
@@ -135,7 +135,7 @@ def _on_device(verilog: str, top: str, target: Target, device: str, seed: int, d
 
 
 def resources(family: Family, report: dict[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
-    """Used and available resources of a report of nextpnr, by the family's names."""
+    """Return used and available resources from a report of nextpnr, by the family's names."""
     cells = report["utilization"]
     used = {
         name: sum(weight * cells[cell]["used"] for cell, weight in parts.items()) for name, parts in family.resources.items()

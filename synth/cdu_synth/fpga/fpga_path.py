@@ -1,4 +1,4 @@
-"""The slowest path in a report of nextpnr, with the modules of the Verilog text that it leads through."""
+"""Slowest path in a report of nextpnr, with the modules of the Verilog text on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Yosys names a cell after the net beside it and what it is made of: ``row[3]_TRELLIS_FF_Q_1_DI_LUT4_Z``.
+#: Suffix that Yosys adds to a net's name for a cell: ``row[3]_TRELLIS_FF_Q_1_DI_LUT4_Z``.
 _MADE_UP = re.compile(r"(\.\d+\.\d+)?(_(TRELLIS_|DP16KD|MULT18X18D|CCU2C|LUT4|PFUMX|L6MUX21).*|\$.*)?$")
 _LINE = re.compile(r"design\.v:(\d+)")
 
@@ -20,11 +20,11 @@ class CriticalPath:
     Parameters
     ----------
     start, end
-        Nets where it begins and ends, as far as synthesis kept their names.
+        Nets where the path begins and ends, if synthesis kept their names.
     modules
-        Modules of the Verilog text that its cells come from, in order; cells without a line of the text count to none.
+        Modules of the Verilog text that its cells come from, in order; cells without a line of the text belong to none.
     levels
-        Cells between the registers; each half of a carry cell is one.
+        Number of cells between the registers; each half of a carry cell is one.
     logic_ns, routing_ns
         Delay in cells, clock-to-output and setup included, and in wires.
     """
@@ -38,7 +38,7 @@ class CriticalPath:
 
 
 def critical_path(report: Mapping[str, Any], cells: Mapping[str, Any], verilog: str) -> CriticalPath | None:
-    """The slowest path between registers of a report of nextpnr, or None when it has none.
+    """Return the slowest path between registers of a report of nextpnr, or None if it has none.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def critical_path(report: Mapping[str, Any], cells: Mapping[str, Any], verilog: 
     cells
         Cells of the netlist that nextpnr read, in Yosys' JSON: their attributes hold lines of the text.
     verilog
-        The text that the netlist was made from.
+        Text that the netlist was made from.
     """
     paths = [path for path in report["critical_paths"] if "edge" in path["from"] and "edge" in path["to"]]
     if not paths:

@@ -22,16 +22,16 @@ HEADS = {"lut4": "LUT4", "lut4_as_ram": "of these RAM", "flip_flops": "FF", "dsp
 
 
 def report(placements: Mapping[str, Placement], made_with: Mapping[str, Any], target: Target, seed: int) -> dict[str, Any]:
-    """The content of ``report.json``.
+    """Return the content of ``report.json``.
 
     Parameters
     ----------
     placements
-        What every block, and the unit under the name of its configuration, takes.
+        Placement of every block, and of the unit under the name of its configuration.
     made_with
-        What :func:`cdu_synth.area.provenance.provenance` says of the run.
+        Entries of :func:`cdu_synth.area.provenance.provenance`.
     target, seed
-        What they were placed on, and the seed.
+        Devices of the placements, and the seed.
     """
     return {
         "fpga": target.family.name,
@@ -46,12 +46,12 @@ def report(placements: Mapping[str, Placement], made_with: Mapping[str, Any], ta
 
 
 def of_content(content: dict[str, Any]) -> Report:
-    """The files of a report."""
+    """Return the files of a report."""
     return Report(content, {"report.json": json_text(content), "report.md": markdown(content)})
 
 
 def markdown(content: dict[str, Any]) -> str:
-    """The report as a page with a table."""
+    """Return the report as a page with a table."""
     how = f"speed grade {content['speed_grade']}, package {content['package']}, seed {content['seed']}"
     tried = f"{', '.join(content['devices'])}; {how}, goal {content['goal_mhz']:g} MHz"
     facts = provenance.facts(content) | {"devices tried, from small to large": tried}
@@ -60,13 +60,13 @@ def markdown(content: dict[str, Any]) -> str:
 
 
 def table(entries: Mapping[str, dict[str, Any]]) -> Table:
-    """A table with a row for each of the blocks of a report."""
+    """Return a table with a row for each block of a report."""
     rows = [[name, *cells(block), block["problem"] or _path(block["critical_path"])] for name, block in entries.items()]
     return Table(["block", "device", *HEADS.values(), "MHz", "slowest path"], rows)
 
 
 def cells(entry: dict[str, Any]) -> list[str]:
-    """Device, resources in the order of :data:`HEADS` and MHz of a block, as texts."""
+    """Return device, resources in the order of :data:`HEADS` and MHz of a block, as texts."""
     row = [entry["device"]]
     for resource in HEADS:
         used, available = entry[resource], entry["available"][resource]

@@ -1,4 +1,4 @@
-"""Running nextpnr, which packs, places and routes a netlist on an FPGA.
+"""Runs of nextpnr, which packs, places and routes a netlist on an FPGA.
 
 The build is the pinned WebAssembly one of the Python package: the same program, and so the same result for a seed, on every
 machine. It cannot reach absolute paths everywhere; files are named relative to its working directory.
@@ -19,23 +19,23 @@ from cdu_tools.errors import MissingToolError
 
 _RUN = "import sys, {module}; sys.exit({module}.run_{program}(sys.argv[1:]))"
 _REPORT = "utilisation.json"
-#: Words of nextpnr's errors that say that a design is too large for a device, or too dense to be wired.
+#: Words of nextpnr's errors for a design that is too large for a device, or too dense to be wired.
 _TOO_LARGE = ("unable to place", "unable to find legal placement", "unable to find a placement", "no bels", "failed to place")
 _TOO_DENSE = ("failed to route", "unable to route", "failed to find a route")
 
 
 class NextpnrError(RuntimeError):
-    """A netlist that nextpnr does not accept; the message holds the end of its log."""
+    """Netlist that nextpnr rejects; the message holds the end of its log."""
 
 
 class DoesNotFitError(NextpnrError):
-    """A netlist that a device has no room or no wires for."""
+    """Netlist for which a device does not have enough room or wires."""
 
 
 def version(package: str) -> str:
-    """Version of the package ``yowasp-nextpnr-...``.
+    """Return the version of the package ``yowasp-nextpnr-...``.
 
-    Raises MissingToolError when it is not installed.
+    Raises MissingToolError if it is not installed.
     """
     if not importlib.util.find_spec(_module(package)):
         raise MissingToolError(f"{package} is not installed: add it with `pip install {package}`")
@@ -43,25 +43,25 @@ def version(package: str) -> str:
 
 
 def run(package: str, options: Sequence[str], directory: Path) -> dict[str, Any]:
-    """Carry out nextpnr in ``directory`` and return its JSON report.
+    """Run nextpnr in ``directory`` and return its JSON report.
 
     Parameters
     ----------
     package
         The package that holds the nextpnr of a family of devices.
     options
-        Options without that of the report; paths are relative to ``directory``.
+        Options except that for the report; paths are relative to ``directory``.
     directory
-        Existing working directory; ``nextpnr.log`` is left in it.
+        Existing working directory; ``nextpnr.log`` is kept in it.
 
     Raises
     ------
     DoesNotFitError
-        when the device has no room or no wires for the netlist.
+        if the device does not have enough room or wires for the netlist.
     NextpnrError
-        when nextpnr fails for another reason.
+        if nextpnr fails for another reason.
     MissingToolError
-        when it is not installed.
+        if it is not installed.
     """
     name = f"{package} {version(package)}"
     program = _module(package).removeprefix("yowasp_")

@@ -15,24 +15,24 @@ from cdu_synth.area.provenance import provenance
 from cdu_synth.area.wanted import check_blocks, generated
 from cdu_synth.fpga import fpga, fpga_devices, fpga_report, nextpnr
 
-#: Where placement starts unless a seed is given.
+#: Default seed of the placement.
 SEED = 1
 
 
 @dataclass(frozen=True)
 class PlacementSettings:
-    """What is placed, and on what. UserError for what is not allowed.
+    """Settings of an FPGA placement. UserError for settings that are not allowed.
 
     Parameters
     ----------
     config, blocks, yosys
-        As of :class:`cdu_synth.area.synthesise_blocks.SynthesisSettings`.
+        Those of :class:`cdu_synth.area.synthesise_blocks.SynthesisSettings`.
     part
-        Name of a family, of which the smallest device that a block fits is taken, or of a device.
+        Name of a family, whose smallest device that a block fits is used, or of a device.
     speed
-        Speed grade; None is the slowest of the family.
+        Speed grade; None for the slowest of the family.
     seed
-        Where placement starts; equal seeds give equal results.
+        Seed of the placement; equal seeds give equal results.
     """
 
     config: CduConfig
@@ -48,18 +48,18 @@ class PlacementSettings:
 
 
 def place_blocks(settings: PlacementSettings, command: str, progress: Progress | None = None) -> Report:
-    """LUTs, flip-flops, DSPs, block RAMs and frequency of blocks: ``report.json`` and ``report.md``.
+    """Report LUTs, flip-flops, DSPs, block RAMs and frequency of blocks: ``report.json`` and ``report.md``.
 
     Parameters
     ----------
     settings
-        What is placed.
+        Settings of the run.
     command
-        What the report says that it was made by.
+        Command line that the report states.
     progress
-        Is told what every block takes.
+        Receives the resources of every block.
 
-    Raises MissingToolError when Yosys or nextpnr is not here; a block that fits no device is a row that says so.
+    Raises MissingToolError if Yosys or nextpnr is missing; a block that fits no device has a row that says so.
     """
     nextpnr.version(fpga_devices.target(settings.part, settings.speed).family.tool)
     made = generated(settings.config, settings.blocks)
@@ -69,7 +69,7 @@ def place_blocks(settings: PlacementSettings, command: str, progress: Progress |
 def place(
     settings: PlacementSettings, designs: Mapping[str, tuple[str, str]], command: str, progress: Progress | None = None
 ) -> Report:
-    """As :func:`place_blocks`, of top module and Verilog-2005 text by name, whatever they are."""
+    """Do :func:`place_blocks` for any designs, given as top module and Verilog-2005 text by name."""
     shown = progress or Silent()
     target = fpga_devices.target(settings.part, settings.speed)
     tool = {target.family.tool: nextpnr.version(target.family.tool)}

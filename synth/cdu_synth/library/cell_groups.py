@@ -1,4 +1,4 @@
-"""What the Liberty text of a cell says besides delays: the state of a flip-flop, and the groups with energies."""
+"""Groups of a cell's Liberty text besides delays: the state of a flip-flop, and the energies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cdu_synth.library.liberty import Group, LibertyError, Library, contents, parse
 
-#: Groups of a cell that cost time to read and are not wanted here.
+#: Groups of a cell that take time to read and are not needed here.
 _SKIPPED = frozenset(
     {"timing", "output_current_rise", "output_current_fall", "receiver_capacitance", "ccsn_first_stage", "ccsn_last_stage"}
 )
@@ -18,7 +18,7 @@ _SKIPPED = frozenset(
 class FlipFlop:
     """A cell's ``ff`` group: names of state and inverse, and the functions of the cell's pins that set them.
 
-    ``clear`` and ``preset`` are empty where there is none.
+    ``clear`` and ``preset`` are empty if the flip-flop has none.
     """
 
     state: str
@@ -30,7 +30,7 @@ class FlipFlop:
 
     @classmethod
     def of(cls, cell: Group) -> FlipFlop | None:
-        """The flip-flop of a cell, None for a gate."""
+        """Return the flip-flop of a cell, None for a gate."""
         group = next(cell.all("ff"), None)
         if group is None:
             return None
@@ -40,10 +40,11 @@ class FlipFlop:
 
 
 def library_groups(library: Library, kinds: Iterable[str]) -> tuple[list[Group], dict[str, Group]]:
-    """The ``library`` group of every file (templates and units, no cells), and the groups of some cells by name, energies
-    included, delays not.
+    """Return the ``library`` group of every file, and the groups of some cells by name.
 
-    Only these cells are read: the whole of a library takes long. Raises LibertyError when one is missing.
+    The library groups have templates and units but no cells; the groups of cells have energies but no delays.
+
+    Only these cells are read, because reading a whole library takes long. Raises LibertyError if one is missing.
     """
     wanted, cells, tops = set(kinds), dict[str, Group](), []
     for path in library.files:
@@ -60,13 +61,13 @@ def library_groups(library: Library, kinds: Iterable[str]) -> tuple[list[Group],
 
 
 def flip_flops(cells: Mapping[str, Group]) -> dict[str, FlipFlop]:
-    """The flip-flops among cells, by name."""
+    """Return the flip-flops among cells, by name."""
     found = {name: FlipFlop.of(cell) for name, cell in cells.items()}
     return {name: one for name, one in found.items() if one}
 
 
 def _cells(text: str) -> dict[str, tuple[int, int]]:
-    """Where the cell groups of a library begin and end. Braces do not occur in strings."""
+    """Return the first and the last position of each cell group of a library's text. Strings contain no braces."""
     spans = {}
     for found in re.finditer(r'\bcell\s*\(\s*"?([^")\s]+)"?\s*\)\s*\{', text):
         depth, end = 1, found.end()

@@ -1,4 +1,4 @@
-"""Cells of the known libraries that logic is not mapped onto, though their files do not say so."""
+"""Cells of the known libraries that logic is not mapped onto, although their files do not say so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Downloading a known library: what is there already is kept, what was cut off goes on, what is not as published is refused."""
+"""Download of a known library: existing files are kept, interrupted downloads resumed, and wrong files refused."""
 
 from __future__ import annotations
 
@@ -17,33 +17,32 @@ from cdu_tools.errors import UserError
 
 from cdu_synth.library.pdk import Known, Published, stem
 
-#: Receives a file's name and how many bytes of it are here.
+#: Receives a file's name and the number of bytes downloaded.
 Progress = Callable[[str, int], None]
 _CHUNK = 1 << 16
-#: Seconds of silence after which a connection counts as broken.
+#: Seconds without data after which a connection is regarded as broken.
 _PATIENCE = 30
 
 
 class FetchError(UserError):
-    """A file that could not be fetched, or that is not the published one."""
+    """File that could not be fetched, or that is not the published one."""
 
 
 class _BrokenError(Exception):
-    """A connection that ended or was not made, with the reason."""
+    """Connection that ended or was not made, with the reason."""
 
 
 def fetch(library: Known, folder: Path, progress: Progress) -> list[Path]:
-    """The files of a library in ``folder``, which is made when missing; those that are not there are downloaded.
+    """Return the files of a library in ``folder``, which is made if missing; missing files are downloaded.
 
-    A file gets its name when it is complete and its SHA-256 is the published one. What has arrived of a file when a download
-    ends early stays as ``NAME.partial``, and the next call goes on from there. Of several processes one downloads and the
-    others wait for it.
+    A file gets its name when it is complete and its SHA-256 is the published one. An interrupted download is kept as
+    ``NAME.partial``, and the next call resumes it. Of several processes one downloads and the others wait for it.
 
     Raises
     ------
     FetchError
-        when an address cannot be reached or delivers something else, when a file of that name is there and is another one,
-        or when the folder cannot be written.
+        if an address cannot be reached or delivers something else, if a file of that name exists and differs, or if the folder
+        cannot be written.
     """
     try:
         cache.make_private(folder)
@@ -54,13 +53,13 @@ def fetch(library: Known, folder: Path, progress: Progress) -> list[Path]:
 
 
 def present(published: Published, folder: Path) -> Path | None:
-    """A published file, packed or not, in ``folder``, or None."""
+    """Return a published file, compressed or not, in ``folder``, or None."""
     name = stem(Path(published.name))
     return next((path for path in (folder / f"{name}.lib", folder / f"{name}.lib.gz") if path.is_file()), None)
 
 
 def unpacked_sha256(path: Path, packed: bool) -> str:
-    """SHA-256 of the text of a Liberty file; empty when ``packed`` is true and it is no whole gzip file."""
+    """Return the SHA-256 of the text of a Liberty file; empty if ``packed`` is true and it is no whole gzip file."""
     with path.open("rb") as raw:
         try:
             return hashlib.file_digest(gzip.GzipFile(fileobj=raw) if packed else raw, "sha256").hexdigest()
@@ -91,7 +90,7 @@ def _file(published: Published, folder: Path, progress: Progress) -> Path:
 
 
 def _download(published: Published, partial: Path, progress: Progress) -> None:
-    """Complete ``partial``; a connection that breaks is made again as long as each one brings the file further."""
+    """Complete ``partial``; a broken connection is made again as long as each one delivers something."""
     if _size(partial) > published.size:
         partial.unlink()
     before, reason = -1, ""
@@ -107,7 +106,7 @@ def _download(published: Published, partial: Path, progress: Progress) -> None:
 
 
 def _go_on(published: Published, partial: Path, progress: Progress) -> str:
-    """Ask once for what is missing and write what arrives; returns why it ended."""
+    """Request the missing bytes once and write the bytes that arrive; return why the connection ended."""
     with partial.open("ab") as file:
         try:
             for position, chunk in _arriving(published, partial.stat().st_size):
@@ -123,8 +122,8 @@ def _go_on(published: Published, partial: Path, progress: Progress) -> str:
 
 
 def _arriving(published: Published, start: int) -> Iterator[tuple[int, bytes]]:
-    """Pieces of a file with their positions, from ``start``, or from 0 where the server knows no ranges."""
-    # No compression on the way: a range counts the bytes of the file itself.
+    """Yield pieces of a file with their positions, from ``start``, or from 0 if the server does not support ranges."""
+    # No compression in transit: a range counts the bytes of the file itself.
     headers = {"Accept-Encoding": "identity", "User-Agent": "cdu"} | ({"Range": f"bytes={start}-"} if start else {})
     try:
         with urlopen(Request(published.address, headers=headers), timeout=_PATIENCE) as response:

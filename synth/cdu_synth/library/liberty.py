@@ -1,4 +1,4 @@
-"""Reading standard-cell libraries in Liberty format: areas, leakage, functions, delay and setup tables."""
+"""Reader of standard-cell libraries in Liberty format: areas, leakage, functions, delay and setup tables."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cdu_tools.errors import UserError
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}();:,]|[^\s{}();:,"]+', re.DOTALL)
 _IGNORED = re.compile(r"/\*.*?\*/|\\\r?\n", re.DOTALL)
-#: Groups that hold most of the text of a library and nothing that is needed here.
+#: Groups that make up most of a library's text and are not needed here.
 _SKIPPED = {"internal_power", "leakage_power", "output_current_rise", "output_current_fall", "receiver_capacitance"}
 _SECONDS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0, "ps": 1e-3, "fs": 1e-6}
 WATTS = {"W": 1e6, "mW": 1e3, "uW": 1.0, "nW": 1e-3, "pW": 1e-6}
 
 
 class LibertyError(UserError, ValueError):
-    """A file that is not a usable library; the message says what is wrong with it."""
+    """Unusable library file; the message says what is wrong with it."""
 
 
 @dataclass
@@ -36,15 +36,15 @@ class Group:
     groups: list[Group] = field(default_factory=list)
 
     def text(self, name: str, default: str = "") -> str:
-        """A simple attribute."""
+        """Return a simple attribute as text."""
         return self.attributes.get(name, (default,))[0]
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """A numeric attribute."""
+        """Return a numeric attribute."""
         return float(self.text(name, str(default)))
 
     def all(self, *kinds: str) -> Iterator[Group]:
-        """The direct subgroups of some kinds."""
+        """Yield the direct subgroups of some kinds."""
         return (group for group in self.groups if group.kind in kinds)
 
 
@@ -52,7 +52,7 @@ class Group:
 class Table:
     """A delay, transition or constraint table over (first transition, load or second transition), bilinear between points.
 
-    Outside its points it continues with the slope of the outermost cells.
+    Outside its points it is extrapolated with the slope of the outermost segments.
     """
 
     rows: tuple[float, ...]
@@ -60,7 +60,7 @@ class Table:
     values: tuple[tuple[float, ...], ...]
 
     def at(self, row: float, column: float) -> float:
-        """The interpolated value."""
+        """Return the interpolated value."""
         i, p = _segment(self.rows, row)
         j, q = _segment(self.columns, column)
         low, high = self.values[i], self.values[min(i + 1, len(self.rows) - 1)]
@@ -86,7 +86,7 @@ class Arc:
 
 @dataclass(frozen=True)
 class ClockGate:
-    """Pins of a cell that lets a clock pass while its enable, held in a latch, is high; ``test`` is empty without one."""
+    """Pins of a cell that passes a clock while its latched enable is high; ``test`` is empty if there is no test pin."""
 
     enable: str
     clock: str
@@ -96,7 +96,7 @@ class ClockGate:
 
 @dataclass(frozen=True)
 class Latch:
-    """Pins of a latch that is open while its enable is high."""
+    """Pins of a latch that is transparent while its enable is high."""
 
     data: str
     enable: str
@@ -107,8 +107,8 @@ class Latch:
 class Cell:
     """One cell: area in um2, leakage in uW, input capacitances, output functions, arcs.
 
-    ``clock_gate`` tells the pins of one that gates a clock for flip-flops at its rising edge, ``latch`` those of a latch
-    without set and reset; ``macro`` is one that is no cell of a row, but a memory. Bits of a bus are pins, ``A[0]``.
+    ``clock_gate`` has the pins of a cell that gates the clock of flip-flops with rising edge, ``latch`` those of a latch
+    without set and reset; ``macro`` is true for a memory, which is no cell in a row. Bits of a bus are pins, ``A[0]``.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Cell:
     latch: Latch | None = None
 
     def computes(self, function: Callable[..., bool], inputs: int) -> bool:
-        """Whether this is a gate with so many inputs and one output, which is that function of them."""
+        """Return whether the cell is a gate with one output that computes ``function`` of its ``inputs`` inputs."""
         if len(self.capacitances) != inputs or len(self.functions) != 1 or self.flip_flop or self.area <= 0:
             return False
         (text,) = self.functions.values()
@@ -145,7 +145,7 @@ class Library:
     Parameters
     ----------
     name
-        Name under which the user knows it.
+        Name by which the user knows the library.
     files
         The files, in order.
     sha256
@@ -153,11 +153,11 @@ class Library:
     cells
         Cells by name.
     time_ns
-        Nanoseconds per unit of time of the tables.
+        Nanoseconds per unit of time in the tables.
     units
-        Units of time and capacitance, as the (last) file has them.
+        Units of time and capacitance, as stated in the last file.
     dont_use
-        Names of cells that nothing is to be mapped onto, besides those that the files say it of.
+        Names of cells not to map onto, besides those that the files mark.
     """
 
     name: str
@@ -170,9 +170,9 @@ class Library:
 
     @property
     def gate(self) -> Cell:
-        """The gate that areas are counted in: the smallest two-input NAND, found by its function.
+        """Return the gate in which areas are counted: the smallest two-input NAND, found by its function.
 
-        Raises LibertyError when the library has none.
+        Raises LibertyError if the library has none.
         """
         found = [cell for cell in self.cells.values() if cell.usable and cell.computes(_nand, inputs=2)]
         if not found:
@@ -181,21 +181,21 @@ class Library:
 
     @property
     def clock_gate(self) -> Cell | None:
-        """The smallest cell that gates a clock, one without a test pin where there is one; None when the library has none."""
+        """Return the smallest cell that gates a clock, without a test pin if possible; None if the library has none."""
         found = [cell for cell in self.cells.values() if cell.usable and cell.clock_gate]
         return min(found, key=lambda cell: (cell.area, cell.name), default=None)
 
     @property
     def latch(self) -> Cell | None:
-        """The smallest latch that is open while its enable is high; None when the library has none."""
+        """Return the smallest latch that is transparent while its enable is high; None if the library has none."""
         found = [cell for cell in self.cells.values() if cell.usable and cell.latch]
         return min(found, key=lambda cell: (cell.area, cell.name), default=None)
 
 
 def contents(path: Path) -> str:
-    """Text of a Liberty file, unpacked when its name ends in ``.gz``.
+    """Return the text of a Liberty file, decompressed if its name ends in ``.gz``.
 
-    Raises LibertyError when it cannot be read.
+    Raises LibertyError if it cannot be read.
     """
     try:
         raw = path.read_bytes()
@@ -205,9 +205,9 @@ def contents(path: Path) -> str:
 
 
 def read(name: str, files: Sequence[Path], dont_use: Sequence[str] = ()) -> Library:
-    """Read a library of one or several files; nothing is mapped onto cells whose names match a pattern of ``dont_use``.
+    """Read a library of one or several files; cells whose names match a pattern of ``dont_use`` are not mapped onto.
 
-    Raises LibertyError for files that cannot be read or are no Liberty libraries.
+    Raises LibertyError for files that cannot be read or are not Liberty libraries.
     """
     cells: dict[str, Cell] = {}
     digest, time_ns, units = hashlib.sha256(), 1.0, ""
@@ -233,9 +233,9 @@ def read(name: str, files: Sequence[Path], dont_use: Sequence[str] = ()) -> Libr
 
 
 def parse(text: str, skipped: Collection[str] = _SKIPPED) -> Group:
-    """The ``library`` group of a Liberty text, without groups of the ``skipped`` kinds.
+    """Return the ``library`` group of a Liberty text, without groups of the ``skipped`` kinds.
 
-    Raises ValueError when there is none, or when it is cut off.
+    Raises ValueError if there is none, or if the text is truncated.
     """
     tokens = iter(_TOKEN.findall(_IGNORED.sub(" ", text)))
     root = Group("", ())
@@ -256,7 +256,7 @@ def _body(tokens: Iterator[str], group: Group, skipped: Collection[str]) -> None
         mark = next(tokens, None)
         if mark == ":":
             group.attributes[word] = (_plain(next(tokens)),)
-            # An expression such as `VDD + 0.5` ends with the line or a semicolon; only its first word matters here.
+            # An expression such as `VDD + 0.5` ends with the line or a semicolon; only its first word is needed here.
         elif mark == "(":
             arguments = []
             while (token := next(tokens)) != ")":
@@ -300,7 +300,7 @@ def _numbers(texts: Sequence[str]) -> tuple[float, ...]:
 
 
 def _segment(points: tuple[float, ...], value: float) -> tuple[int, float]:
-    """Index of the segment for a value, and the position in it (below 0 or above 1 outside the points)."""
+    """Return the index of the segment of a value, and the position in it (below 0 or above 1 outside the points)."""
     if len(points) == 1:
         return 0, 0.0
     i = min(max(bisect_right(points, value) - 1, 0), len(points) - 2)
@@ -308,7 +308,7 @@ def _segment(points: tuple[float, ...], value: float) -> tuple[int, float]:
 
 
 def table(group: Group, templates: dict[str, Group], constraint: bool) -> Table:
-    """A table with the input (or data) transition along its rows and the load (or clock transition) along its columns."""
+    """Return a table with the input (or data) transition along its rows, the load (or clock transition) along its columns."""
     template = templates.get(group.arguments[0] if group.arguments else "", Group("", ()))
     first = _numbers(group.attributes.get("index_1") or template.attributes.get("index_1") or ("0",))
     second = _numbers(group.attributes.get("index_2") or template.attributes.get("index_2") or ("0",))
@@ -328,7 +328,7 @@ def table(group: Group, templates: dict[str, Group], constraint: bool) -> Table:
 
 
 def _pins(cell: Group, buses: dict[str, Group]) -> Iterator[tuple[str, Group]]:
-    """Name and group of every pin; those of a bus have what the bus says and what it says of them alone."""
+    """Yield name and group of every pin; pins of a bus have the attributes of the bus and their own."""
     yield from ((pin.arguments[0], pin) for pin in cell.all("pin"))
     for bus in cell.all("bus"):
         name, kind = bus.arguments[0], buses[bus.text("bus_type")]
@@ -340,7 +340,7 @@ def _pins(cell: Group, buses: dict[str, Group]) -> Iterator[tuple[str, Group]]:
 
 
 def _covers(pins: str, bus: str, bit: int) -> bool:
-    """Whether ``A[5:0]`` or ``A[3]`` has a bit of bus ``A``."""
+    """Return whether ``A[5:0]`` or ``A[3]`` includes bit ``bit`` of bus ``A``."""
     match = re.fullmatch(rf"{re.escape(bus)}\[(\d+)(?::(\d+))?\]", pins)
     ends = sorted(int(end) for end in match.groups() if end) if match else []
     return bool(ends) and ends[0] <= bit <= ends[-1]
@@ -388,7 +388,7 @@ def _cell(group: Group, templates: dict[str, Group], power_uw: float, buses: dic
 
 
 def _clock_gate(group: Group) -> ClockGate | None:
-    """The clock gate that a cell is; None for one of another edge, or with an output to look at its latch."""
+    """Return a cell's clock gate; None for a gate of the other edge, or with an output that shows its latch."""
     if group.text("clock_gating_integrated_cell") not in ("latch_posedge", "latch_posedge_precontrol"):
         return None
     roles = ("enable", "clock", "out", "test")
@@ -399,7 +399,7 @@ def _clock_gate(group: Group) -> ClockGate | None:
 
 
 def _latch(group: Group, inputs: Collection[str], functions: Mapping[str, str]) -> Latch | None:
-    """The latch that a cell is, with data and enable as its only inputs; None for all others."""
+    """Return a cell's latch, if data and enable are its only inputs; None for all other cells."""
     for latch in group.all("latch"):
         data, enable = latch.text("data_in"), latch.text("enable")
         output = next((pin for pin, function in functions.items() if function == latch.arguments[0]), None)
@@ -413,7 +413,7 @@ def _nand(a: bool, b: bool) -> bool:
 
 
 def evaluate(function: str, values: dict[str, bool]) -> bool:
-    """The value of a Liberty function: ``!a``, ``a'``, ``a & b``, ``a * b``, ``a b``, ``a ^ b``, ``a | b``, ``a + b``.
+    """Return the value of a Liberty function: ``!a``, ``a'``, ``a & b``, ``a * b``, ``a b``, ``a ^ b``, ``a | b``, ``a + b``.
 
     Raises ValueError for malformed functions and KeyError for unknown pins.
     """

@@ -1,4 +1,4 @@
-"""SRAM macros beside the cells of a library: what static timing and the area need to know of them."""
+"""SRAM macros beside the cells of a library: their data for static timing and area."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NOTHING = Table((0.0,), (0.0,), ((0.0,),))
 
 
 def with_macros(library: Library, macros: Sequence[Macro]) -> Library:
-    """The library with the macros as cells of their own, which nothing is mapped onto.
+    """Return the library with the macros as cells of their own, which logic is not mapped onto.
 
     A macro without a Liberty file has no area, and paths begin and end at its pins as at ports. Raises LibertyError for a file
-    without the macro or its pins, in other units than the library's, or of a macro whose word comes at the falling edge.
+    without the macro or its pins, or with other units than the library's, and for a macro that reads at the falling edge.
     """
     cells = dict(library.cells)
     for macro in macros:
@@ -25,7 +25,7 @@ def with_macros(library: Library, macros: Sequence[Macro]) -> Library:
 
 
 def blackboxes(macros: Sequence[Macro]) -> str:
-    """Verilog of the macros' ports, for Yosys."""
+    """Return Verilog of the macros' ports, for Yosys."""
     return "".join(
         f"(* blackbox *) module {name} ({', '.join(pins)});\n{''.join(pins.values())}endmodule\n"
         for name, pins in {macro.macro: _declarations(macro) for macro in macros}.items()
@@ -40,7 +40,7 @@ def _declarations(macro: Macro) -> dict[str, str]:
 
 
 def _bits(macro: Macro, signal: str) -> int:
-    """Bits of the pin that a signal or a constant is connected to."""
+    """Return the bits of the pin that a signal or a constant is connected to."""
     if signal.endswith("_data"):
         return macro.macro_width
     if signal.endswith("_address"):
@@ -49,7 +49,7 @@ def _bits(macro: Macro, signal: str) -> int:
 
 
 def _names(macro: Macro, pin: str, signal: str) -> list[str]:
-    """The bits of a pin as Liberty and :class:`~cdu_synth.area.timing.Netlist` call them."""
+    """Return the names of a pin's bits in Liberty and :class:`~cdu_synth.area.timing.Netlist`."""
     bits = _bits(macro, signal)
     return [f"{pin}[{bit}]" for bit in range(bits)] if bits > 1 else [pin]
 

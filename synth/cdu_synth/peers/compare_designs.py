@@ -1,4 +1,4 @@
-"""The study of ``cdu compare``: blocks of this project beside designs of others, synthesised in the same run."""
+"""The study of ``cdu compare``: blocks of this project beside other designs, synthesised in the same run."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from cdu_synth.area.wanted import check_blocks
 from cdu_synth.library import pdk
 from cdu_synth.peers import comparison, elaborate, peers
 
-#: Blocks that stand beside the others unless some are named.
+#: Default blocks to compare with other designs.
 BLOCKS = ("dct", "idct", "two_way_dct", "zvc_encoder", "zvc_decoder", "compressor", "decompressor")
-#: What is known of a block's errors, and where that is from.
+#: Returns what is known of a block's errors, and the source of that.
 Accuracy = Callable[[str, CduConfig], tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class GivenDesign:
-    """A design of the user's.
+    """A design given by the user.
 
     Parameters
     ----------
     files, top, include, defines, parameters
-        As of :func:`cdu_synth.peers.elaborate.elaborate`.
+        Arguments of :func:`cdu_synth.peers.elaborate.elaborate`.
     samples_per_cycle
-        Its rate in uncompressed values; None when unknown.
+        Rate of the design in uncompressed values per cycle; None if unknown.
     """
 
     files: Sequence[Path]
@@ -49,18 +49,18 @@ class GivenDesign:
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """What is compared, and how. UserError for what is not allowed.
+    """Settings of a comparison. UserError for settings that are not allowed.
 
     Parameters
     ----------
     config, blocks, pdk, yosys, recipes
-        As of :class:`cdu_synth.area.synthesise_blocks.SynthesisSettings`; without blocks :data:`BLOCKS`.
+        Those of :class:`cdu_synth.area.synthesise_blocks.SynthesisSettings`; default of the blocks: :data:`BLOCKS`.
     given
-        A design of the user's.
+        A design given by the user.
     peers
-        Folder with the open cores that have recipes (:mod:`cdu_synth.peers.peers`).
+        Folder with the checkouts of the open cores that have recipes (:mod:`cdu_synth.peers.peers`).
     clock_ns
-        Period to aim at.
+        Target period in ns.
     """
 
     config: CduConfig
@@ -82,7 +82,7 @@ class ComparisonSettings:
 
 @dataclass(frozen=True)
 class _Source:
-    """A row, and the Verilog and top that it is synthesised from; without Verilog where there is none."""
+    """A row, with the Verilog and the top module to synthesise; without Verilog if there is none."""
 
     design: comparison.Design
     verilog: str
@@ -90,21 +90,21 @@ class _Source:
 
 
 def compare_designs(settings: ComparisonSettings, accuracy: Accuracy, command: str, progress: Progress | None = None) -> Report:
-    """Area and clock of all designs by the same scripts: ``compare.json``, ``compare.md`` and ``compare.png``.
+    """Report area and clock of all designs with the same scripts: ``compare.json``, ``compare.md`` and ``compare.png``.
 
     Parameters
     ----------
     settings
-        What is compared.
+        Settings of the run.
     accuracy
-        Says what is known of the errors of a block of this project; empty texts for nothing.
+        Returns what is known of the errors of a block of this project; empty texts if nothing is.
     command
-        What the report says that it was made by.
+        Command line that the report states.
     progress
-        Is told the cost of every design.
+        Receives the cost of every design.
 
-    A design of others that cannot be synthesised is a row without figures, and among what the report names as failed unless its
-    sources are not here. Raises MissingToolError when the library or Yosys is not here.
+    Another design that cannot be synthesised is a row without figures, and is among the failures in the report unless its
+    sources are missing. Raises MissingToolError if the library or Yosys is missing.
     """
     shown = progress or Silent()
     library, build = pdk.find(settings.pdk).read(), yosys.engine(settings.yosys)
@@ -131,7 +131,7 @@ def compare_designs(settings: ComparisonSettings, accuracy: Accuracy, command: s
 
 
 def _given(given: GivenDesign | None, build: yosys.Engine) -> Iterator[_Source]:
-    """The user's design."""
+    """Yield the design given by the user, if any."""
     if given is not None:
         text = elaborate.elaborate(given.files, given.top, given.include, given.defines, given.parameters, build)
         rate = given.samples_per_cycle
@@ -142,7 +142,7 @@ def _given(given: GivenDesign | None, build: yosys.Engine) -> Iterator[_Source]:
 
 
 def _peers(folder: Path | None, build: yosys.Engine) -> Iterator[_Source]:
-    """Every recipe; without Verilog where the sources are not there or cannot be read."""
+    """Yield a source for every recipe, without Verilog if its sources are missing or cannot be read."""
     for recipe in peers.recipes() if folder else ():
         assert folder is not None, "there are no recipes without a folder"
         design = comparison.Design(
@@ -167,7 +167,7 @@ def _peers(folder: Path | None, build: yosys.Engine) -> Iterator[_Source]:
 
 
 def _own(block: str, config: CduConfig, accuracy: Accuracy) -> _Source:
-    """A block of this project."""
+    """Return the source of a block of this project."""
     made, rate = generator.generate(config, block), comparison.own_rate(block, config)
     known, known_from = accuracy(block, config)
     design = comparison.Design(

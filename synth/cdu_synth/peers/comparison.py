@@ -15,10 +15,10 @@ from cdu_synth.area.flow import Cost
 from cdu_synth.area.report import CAVEAT
 from cdu_synth.peers.peers import Recipe
 
-#: Whose a design is: a block of this project, one with a recipe, or one that the user named.
+#: Origin of a design: a block of this project, an open core with a recipe, or a design given by the user.
 OURS, PEER, GIVEN = "ours", "peer", "given"
 _COLOURS = {OURS: "#3b6ea5", PEER: "#b3672e", GIVEN: "#7a7a7a"}
-#: Blocks of a lane, which takes or gives a row of values per cycle, and those that have all lanes in them.
+#: Blocks of a lane, which take or give a row of values per cycle, and blocks that contain all lanes.
 _LANE_BLOCKS = (
     *("sfpr", "inverse_sfpr", "dct", "idct", "two_way_dct", "shift_quantizer", "inverse_shift_quantizer"),
     *("affine_quantizer", "affine_dequantizer"),
@@ -36,19 +36,19 @@ class Design:
     name, origin
         Name of the row, and :data:`OURS`, :data:`PEER` or :data:`GIVEN`.
     cost
-        What it costs; None when it could not be synthesised.
+        Cost of the design; None if it could not be synthesised.
     problem
-        Why there is no cost, a sentence.
+        Reason why there is no cost, a sentence.
     does
-        What it does, in a phrase.
+        Function of the design, a phrase.
     samples_per_cycle, rate_source
-        Greatest rate in uncompressed values, and where that is from; None and empty when unknown.
+        Greatest rate in uncompressed values per cycle, and its source; None and empty if unknown.
     accuracy, accuracy_source
-        What is known about its errors, and where that is from.
+        What is known about the errors of the design, and its source.
     recipe, verified
-        Recipe of a peer, and whether its sources were compared with its commit.
+        Recipe of an open core, and whether its sources were compared with their commit.
     absent
-        Whether there is no cost because the sources are not here.
+        Whether there is no cost because the sources are missing.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Design:
     absent: bool = False
 
     def entry(self) -> dict[str, Any]:
-        """The row of ``compare.json``."""
+        """Return the row of ``compare.json``."""
         row: dict[str, Any] = {"name": self.name, "origin": self.origin, "does": self.does}
         row |= {"samples_per_cycle": self.samples_per_cycle, "rate_source": self.rate_source}
         row |= {"accuracy": self.accuracy, "accuracy_source": self.accuracy_source}
@@ -83,14 +83,14 @@ class Design:
 
 
 def own_rate(block: str | None, config: CduConfig) -> int | None:
-    """Values per cycle of a block of this project, or of the unit (None); None for a block that values do not pass."""
+    """Return the values per cycle of a block of this project or of the unit (None); None for a block without values."""
     if block in _LANE_BLOCKS:
         return LANES
     return LANES * config.cdus if block is None or block in _UNIT_BLOCKS else None
 
 
 def of_designs(designs: Sequence[Design], made_with: Mapping[str, Any]) -> Report:
-    """The report of a comparison: what the run was made with, and a row per design."""
+    """Return the report of a comparison: the provenance of the run, and a row per design."""
     content = {**made_with, "designs": [design.entry() for design in designs]}
     files: dict[str, str | bytes] = {
         "compare.json": json_text(content),
@@ -103,7 +103,7 @@ def of_designs(designs: Sequence[Design], made_with: Mapping[str, Any]) -> Repor
 
 
 def markdown(content: dict[str, Any]) -> str:
-    """The comparison as a page with a table, and what stands behind its rows."""
+    """Return the comparison as a page with a table, and the sources of its rows."""
     absent = [f"- {_name(design)}: {design['problem']}" for design in content["designs"] if "problem" in design]
     done = [design for design in content["designs"] if "problem" not in design]
     parts: list[str | Table] = [
@@ -121,7 +121,7 @@ def markdown(content: dict[str, Any]) -> str:
 
 
 def _table(designs: Sequence[Mapping[str, Any]]) -> Table:
-    """A row per design that has been synthesised."""
+    """Return a table with a row per synthesised design."""
     head = ["design", "um2", "kGE", "flip-flops", "critical path (ns)", "MHz", "samples/cycle", "GE per sample/cycle"]
     rows = []
     for design in designs:
@@ -137,7 +137,7 @@ def _name(design: Mapping[str, Any]) -> str:
 
 
 def _behind(design: Mapping[str, Any]) -> str:
-    """Where the figures of a row are from."""
+    """Return the sources of the figures of a row, as the end of a list item."""
     notes = [design["does"], design["rate_source"], design["accuracy_source"]]
     if "address" in design:
         state = "" if design["commit_verified"] else " (not verified: no git checkout)"
@@ -147,7 +147,7 @@ def _behind(design: Mapping[str, Any]) -> str:
 
 
 def chart(content: dict[str, Any]) -> bytes:
-    """Horizontal bars of GE per sample and cycle, smallest first, as PNG; designs of unknown rate are left out."""
+    """Return horizontal bars of GE per sample and cycle, smallest first, as PNG; designs of unknown rate are left out."""
     import io
 
     from matplotlib.figure import Figure
@@ -169,7 +169,7 @@ def chart(content: dict[str, Any]) -> bytes:
     shown = dict.fromkeys(design["origin"] for design in designs)
     axes.legend(handles=[Patch(color=_COLOURS[origin], label=origin) for origin in shown], loc="upper right", frameon=False)
     image = io.BytesIO()
-    # Without the version of matplotlib in the file, equal figures are equal bytes.
+    # The version of matplotlib is not written to the file, so that equal figures are equal bytes.
     figure.savefig(image, format="png", dpi=120, metadata={"Software": None})
     return image.getvalue()
 

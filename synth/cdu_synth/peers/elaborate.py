@@ -1,7 +1,7 @@
-"""Anybody's Verilog or SystemVerilog as one flat module of Verilog-2005, which the synthesis of this project reads.
+"""Conversion of any Verilog or SystemVerilog design to one flat module of Verilog-2005, the input of synthesis here.
 
-Yosys' own reader takes neither packages of types nor arrays at ports, so the text is read by slang, which is part of the
-Yosys builds that this project installs. Nothing is mapped here: registers, multiplications and memories stay what they are.
+Yosys' own reader accepts neither packages of types nor arrays at ports, so the text is read by slang, which is part of the
+Yosys builds that this project installs. Nothing is mapped here: registers, multiplications and memories are kept.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from pathlib import Path
 from cdu_tools import yosys
 from cdu_tools.errors import UserError
 
-#: What a file must end in to be copied from a folder that is searched for `include`.
+#: Endings of the files that are copied from a folder searched for `include`.
 HEADER_SUFFIXES = (".v", ".vh", ".sv", ".svh", ".h", ".inc")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 _VALUE = re.compile(r"[A-Za-z0-9_'\"+-]*")
-#: What would end a word of a script.
+#: Characters that would end a word of a script.
 _UNUSUAL = re.compile(r"[^\w.-]")
 _PLACE = re.compile(r"\b(?:sources/\d+|include\d+)/")
-#: Threads are what the WebAssembly build has not. Older Verilog declares a port a second time as a wire.
+#: The WebAssembly build has no threads. Older Verilog declares a port a second time as a wire.
 _OPTIONS = ("--threads 1", "--single-unit", "--ignore-assertions", "--allow-merging-ansi-ports")
 _INSTANCE = "cdu_instance_with_parameters"
 _WRITE = "proc\nmemory_collect\nopt_clean\nwrite_verilog -noattr flat.v\n"
 
 
 class DesignError(UserError):
-    """Verilog that cannot be read or has no such top; the message holds what the reader says first."""
+    """Verilog that cannot be read or has no such top module; the message holds the first problem that the reader reports."""
 
 
 def elaborate(
@@ -41,24 +41,24 @@ def elaborate(
     parameters: Mapping[str, str] | None = None,
     build: yosys.Engine | None = None,
 ) -> str:
-    """The module ``top`` with everything in it, as the text of one flat Verilog-2005 module of that name.
+    """Return the module ``top`` with everything in it as the text of one flat Verilog-2005 module of that name.
 
     Parameters
     ----------
     files
-        Verilog or SystemVerilog; read as one text in this order, so that macros of one file hold in the next.
+        Verilog or SystemVerilog files, read as one text in this order, so that macros of one file hold in the next.
     top
         Module to elaborate.
     include
-        Folders that ``include`` is looked up in, with the folders in them: ``include "pkg/defs.svh"``.
+        Folders searched for ``include``, together with the folders in them: ``include "pkg/defs.svh"``.
     defines, parameters
-        Macros, and parameters of the top, by name.
+        Macros, and parameters of the top module, by name.
     build
-        The Yosys to use; the default is the pinned one.
+        The Yosys to use; default: the pinned one.
 
     Assertions are left out.
 
-    Raises DesignError when a file is not there, does not parse, or when there is no module ``top``.
+    Raises DesignError if a file is missing or does not parse, or if there is no module ``top``.
     """
     for path in files:
         if not path.is_file():
@@ -69,7 +69,7 @@ def elaborate(
     overrides = {_name(name): _value(value) for name, value in (parameters or {}).items()}
     options = [*_OPTIONS, *(f"-D {_name(name)}={_value(value)}" for name, value in (defines or {}).items())]
     with tempfile.TemporaryDirectory(prefix="cdu-elaborate-") as name:
-        # The WebAssembly build reaches nothing outside of its working directory.
+        # The WebAssembly build reads nothing outside of its working directory.
         directory = Path(name)
         for index, folder in enumerate(include):
             copy_headers(folder, directory / f"include{index}")
@@ -82,7 +82,7 @@ def elaborate(
         read = f"read_slang {' '.join(options)}"
         script = f"{read} --top {_name(top)}{''.join(f' -G {name}={value}' for name, value in overrides.items())}\n{_WRITE}"
         if overrides:
-            # The reader takes -G for a parameter that is not there without a word; at an instance it does not.
+            # The reader silently ignores -G for an unknown parameter; a parameter of an instance is checked.
             inside = ", ".join(f".{name}({value})" for name, value in overrides.items())
             (directory / "instance.sv").write_text(f"module {_INSTANCE};\n{top} #({inside}) unit();\nendmodule\n")
             script = f"{read} instance.sv --top {_INSTANCE}\ndesign -reset\n{script}"
@@ -94,9 +94,9 @@ def elaborate(
 
 
 def copy_headers(folder: Path, copies: Path) -> None:
-    """Copy a folder with all folders in it, but of files only those that end in one of :data:`HEADER_SUFFIXES`.
+    """Copy a folder with all its subfolders, but only those files that end in one of :data:`HEADER_SUFFIXES`.
 
-    Links are followed; a folder that is reached twice is copied once, so that links may go in circles.
+    Links are followed; a folder that is reached twice is copied once, so that circular links are harmless.
     """
     seen: set[Path] = set()
     for place, folders, names in os.walk(folder, followlinks=True):
@@ -124,6 +124,6 @@ def _value(text: str) -> str:
 
 
 def _first_problem(error: yosys.YosysError) -> str:
-    """What the reader said first, ``NAME:LINE: problem``."""
+    """Return the first problem that the reader reported, ``NAME:LINE: problem``."""
     text = str(error).split(": ", 1)[1].splitlines()[0]
     return _PLACE.sub("", text).replace("ERROR: ", "", 1)

@@ -1,6 +1,6 @@
-"""Recipes of open cores to compare with: where their sources are, which files make which module, how fast it is.
+"""Recipes of open cores to compare with: address of their sources, files of each module, and rate of the module.
 
-The recipes are data (``peers.toml``). The sources are fetched by the user and stay outside of this project.
+The recipes are data (``peers.toml``). The user fetches the sources, which are no part of this project.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ _ADDRESS = re.compile(r"https://\S+/[A-Za-z0-9._-]+")
 
 
 class RecipeError(UserError):
-    """A recipe that is not complete or not well-formed."""
+    """Incomplete or malformed recipe."""
 
 
 class CheckoutError(UserError):
-    """Sources of a recipe that are not there, or not those of its commit; the message says what to do."""
+    """Missing sources of a recipe, or sources of another commit; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to synthesise one module out of somebody's repository.
+    """Recipe to synthesise one module of an open repository.
 
     Parameters
     ----------
     name
         Name of the row.
     address, commit, licence
-        Where the sources are (the address that ``git clone`` takes), their commit, and the licence that they state.
+        Address of the sources (as ``git clone`` takes it), their commit, and the licence that they state.
     top, files, include, defines, parameters
-        Module and what makes it, see :func:`cdu_synth.peers.elaborate.elaborate`; paths are relative to the repository.
+        Module and its sources, as for :func:`cdu_synth.peers.elaborate.elaborate`; paths are relative to the repository.
     does
-        What the module does, in a phrase.
+        Function of the module, a phrase.
     samples_per_cycle, rate_source
-        Greatest rate at the wider of the unpacked ports, and where that is written.
+        Greatest rate at the wider of the unpacked ports in values per cycle, and its source.
     accuracy, accuracy_source
-        What is known about errors and where it was measured; both empty when nothing is.
+        What is known about errors, and where it was measured; both empty if nothing is.
 
     Raises RecipeError for a field that is missing, unknown or malformed.
     """
@@ -93,7 +93,7 @@ class Recipe:
 
     @classmethod
     def of(cls, name: str, table: Mapping[str, Any]) -> Recipe:
-        """The recipe of a table of TOML."""
+        """Return the recipe of a table of TOML."""
         known = {entry.name for entry in fields(cls)} - {"name"}
         if unknown := sorted(set(table) - known):
             raise RecipeError(f"recipe {name}: unknown field {unknown[0]}: use {', '.join(sorted(known))}")
@@ -105,24 +105,24 @@ class Recipe:
 
     @property
     def folder(self) -> str:
-        """Name of the checkout: that of the repository."""
+        """Return the name of the checkout, which is that of the repository."""
         return self.address.rsplit("/", 1)[1]
 
     def fetch(self, folder: Path) -> str:
-        """The command that puts the sources into ``folder``."""
+        """Return the command that puts the sources into ``folder``."""
         place = shlex.quote(str(folder / self.folder))
         return f"git clone {self.address} {place} && git -C {place} checkout {self.commit}"
 
     def checked(self, folder: Path) -> bool:
-        """Whether the sources below ``folder`` are known to be those of the commit; False when they are no checkout of git.
+        """Return whether the sources below ``folder`` are verified to be those of the commit; False without a git checkout.
 
-        Raises CheckoutError when they are not there or are others.
+        Raises CheckoutError if they are missing or differ from the commit.
         """
         root = folder / self.folder
         if missing := [path for path in (*self.files, *self.include) if not (root / path).exists()]:
             where = f"not here ({missing[0]} is missing)" if root.is_dir() else "not here"
             raise CheckoutError(f"{where}: {self.fetch(folder)}")
-        # Without .git of its own, git would answer for a repository around it.
+        # Without a .git of its own, git would answer for an enclosing repository.
         if not (root / ".git").exists() or shutil.which("git") is None:
             return False
         command = ["git", "-C", str(root), "diff", "--quiet", self.commit, "--", *self.files, *self.include]
@@ -132,7 +132,7 @@ class Recipe:
         return True
 
     def verilog(self, folder: Path, build: yosys.Engine | None = None) -> str:
-        """The module as one of flat Verilog-2005, from the sources below ``folder``; see :func:`elaborate`."""
+        """Return the module as flat Verilog-2005, from the sources below ``folder`` (:func:`elaborate`)."""
         root = folder / self.folder
         places = ([root / path for path in paths] for paths in (self.files, self.include))
         return elaborate(next(places), self.top, next(places), self.defines, self.parameters, build)
@@ -143,9 +143,9 @@ class Recipe:
 
 
 def read(text: str) -> list[Recipe]:
-    """The recipes of a TOML text, one table each.
+    """Return the recipes of a TOML text, one table each.
 
-    Raises RecipeError for a text that is none.
+    Raises RecipeError for a text that is not TOML or has incomplete recipes.
     """
     try:
         tables = tomllib.loads(text)
@@ -158,5 +158,5 @@ def read(text: str) -> list[Recipe]:
 
 
 def recipes() -> list[Recipe]:
-    """The recipes that come with this project."""
+    """Return the recipes that come with this project."""
     return read(resources(__package__).joinpath("peers.toml").read_text(encoding="utf-8"))

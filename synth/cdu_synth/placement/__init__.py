@@ -1,1 +1,1 @@
-"""Netlists placed in rows of standard cells, and what the wires between them do to the clock."""
+"""Netlists placed in rows of standard cells, and the effect of the wires on the clock."""

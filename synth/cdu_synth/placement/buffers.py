@@ -1,4 +1,4 @@
-"""Trees of buffers built anew where the cells are: the mapper made them, often as chains, when nothing had a place."""
+"""Trees of buffers rebuilt at the positions of cells: the mapper made them before placement, often as chains."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cdu_synth.placement.placer import Placement, clock_nets
 from cdu_synth.placement.rows import Rows
 from cdu_synth.placement.wires import wires_of
 
-#: Ends that a buffer drives at most.
+#: Greatest number of ends that a buffer drives.
 _FAN_OUT = 10
-#: Trees that are tried at most.
+#: Greatest number of trees that are tried.
 _TRIES = 60
 
 
@@ -28,7 +28,7 @@ class _Sink(NamedTuple):
 
 @dataclass(frozen=True)
 class _Tree:
-    """A net, the buffers behind it, and what these drive in the end."""
+    """A net, the buffers behind it, and the inputs that these finally drive."""
 
     root: Net
     buffers: tuple[int, ...]
@@ -38,11 +38,11 @@ class _Tree:
 def rebuffered(
     netlist: Netlist, library: Library, rows: Rows, placement: Placement, notify: Callable[[], None] | None = None
 ) -> tuple[Netlist, Placement]:
-    """The netlist with trees of buffers on its slowest paths built anew, as long as that makes them faster.
+    """Return the netlist with trees of buffers on its slowest paths rebuilt, as long as that makes the paths faster.
 
-    The ends of a tree are gathered by their places, ten to a buffer in their middle, and the buffers likewise. The cells of the
-    placement are not yet in rows: :func:`~cdu_synth.placement.settling.settled` puts them there. ``notify`` is told of every
-    tree.
+    The ends of a tree are grouped by their positions, ten to a buffer in their middle, and the buffers likewise. The cells of
+    the placement are not yet in rows: :func:`~cdu_synth.placement.settling.settled` puts them there. ``notify`` is called for
+    every tree.
     """
     buffers = {name for name, cell in library.cells.items() if cell.usable and cell.computes(lambda a: a, 1)}
     clocks, tried = clock_nets(netlist, library), set[Net]()
@@ -66,7 +66,7 @@ def _slowest(netlist: Netlist, library: Library, rows: Rows, placement: Placemen
 
 
 def _trees(netlist: Netlist, library: Library, buffers: set[str], path: Path | None) -> Iterator[_Tree]:
-    """The trees that a path runs through, those with most of its buffers first."""
+    """Yield the trees on a path, those with most of its buffers first."""
     if path is None:
         return
     sinks: defaultdict[Net, list[_Sink]] = defaultdict(list)
@@ -108,7 +108,7 @@ def _input(library: Library, kind: str, pins: dict[str, Net]) -> Net:
 
 
 def _rebuilt(netlist: Netlist, library: Library, placement: Placement, tree: _Tree) -> tuple[Netlist, Placement]:
-    """The netlist with one tree built anew, and where its cells are."""
+    """Return the netlist with one tree rebuilt, and the positions of its cells."""
     cells, places = list(netlist.cells), list(netlist.places)
     centres, widths = list(placement.centres_um), list(placement.widths_um)
     kind, model = cells[tree.buffers[0]]
@@ -144,7 +144,7 @@ def _rebuilt(netlist: Netlist, library: Library, placement: Placement, tree: _Tr
 
 
 def _groups(sinks: Sequence[_Sink], centres: Sequence[tuple[float, float]]) -> Iterator[list[_Sink]]:
-    """The sinks in groups of neighbours: halves of halves, cut across the longer side."""
+    """Yield groups of neighbouring sinks: halves of halves, cut across the longer side."""
     if len(sinks) <= _FAN_OUT:
         yield list(sinks)
         return

@@ -28,30 +28,30 @@ from cdu_synth.placement.sizing import resized
 from cdu_synth.placement.spef import spef
 from cdu_synth.placement.wires import Routed, wires_of
 
-#: Share of the die that cells take unless another is asked for.
+#: Default share of the die that cells take.
 USE = 0.7
-#: Times that buffers and gates are made for the wires, at most, and what must be left of the period for another.
+#: Greatest number of times that buffers and gates are made for the wires, and the greatest ratio of periods worth another.
 _PASSES, _WORTH = 8, 0.99
-#: How cells are mapped before they are placed.
+#: Default recipe by which cells are mapped before they are placed.
 RECIPE = "balanced"
 
 
 @dataclass(frozen=True)
 class CellPlacementSettings:
-    """What is placed, and how. UserError for what is not allowed.
+    """Settings of a placement. UserError for settings that are not allowed.
 
     Parameters
     ----------
     config, blocks, pdk, yosys
-        As of :class:`cdu_synth.area.synthesise_blocks.SynthesisSettings`; there is at least one block.
+        Those of :class:`cdu_synth.area.synthesise_blocks.SynthesisSettings`; at least one block.
     clock_ns
-        Period that gates are mapped for.
+        Period in ns for which gates are mapped.
     recipe
         One of :data:`cdu_synth.area.recipes.RECIPES`.
     use
-        Share of the die that cells take.
+        Share of the die that cells take, 0.3 to 0.95.
     ohm_per_um, ff_per_um
-        Of a wire; None: those that are known of the library.
+        Resistance and capacitance of a wire; None: the values known for the library.
     """
 
     config: CduConfig
@@ -83,18 +83,18 @@ class Placed:
 
 
 def place_cells(settings: CellPlacementSettings, command: str, progress: Progress | None = None) -> Report:
-    """Die, wires and clock of blocks: ``report.json``, ``report.md``, and for each ``BLOCK.png`` and ``BLOCK.spef``.
+    """Report die, wires and clock of blocks: ``report.json``, ``report.md``, and for each ``BLOCK.png`` and ``BLOCK.spef``.
 
     Parameters
     ----------
     settings
-        What is placed.
+        Settings of the run.
     command
-        What the report says that it was made by.
+        Command line that the report states.
     progress
-        Is told the figures of every block.
+        Receives the figures of every block.
 
-    Raises MissingToolError when the library, the placer or Yosys is not here, UserError for a library without known rows or
+    Raises MissingToolError if the library, the placer or Yosys is missing, UserError for a library without known rows or
     wires.
     """
     shown = progress or Silent()
@@ -121,7 +121,7 @@ def place_cells(settings: CellPlacementSettings, command: str, progress: Progres
 
 
 def _best(netlist: Netlist, library: Library, rows: Rows, use: float, shown: Progress) -> tuple[Placed, Placed]:
-    """A netlist as placed first, and with buffers and gates made for its wires."""
+    """Return a netlist as placed first, and with buffers and gates made for its wires."""
 
     def wired(cells: Netlist, placement: Placement) -> Placed:
         routed = wires_of(cells, library, rows, placement)
@@ -131,7 +131,7 @@ def _best(netlist: Netlist, library: Library, rows: Rows, use: float, shown: Pro
     first = wired(netlist, placer.place(netlist, library, rows, use))
     shown.begin("buffering and sizing gates")
     best = first
-    # Where gates have grown, a tree is the slowest that was not; what that gains the cells that give way may lose.
+    # Larger gates make another tree the slowest, hence several passes; cells that make room may lose what a pass gains.
     for _ in range(_PASSES):
         cells, placement = rebuffered(best.netlist, library, rows, best.placement, shown.step)
         cells = resized(cells, library, wires_of(cells, library, rows, placement).wires, shown.step)

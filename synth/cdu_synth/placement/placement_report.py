@@ -24,13 +24,13 @@ _CAVEAT = (
     "buffers are not counted. Optimised: trees of buffers on the slowest paths built anew where the cells are, gates "
     "there made larger, cells moved to make room, wires and clock taken again. One corner."
 )
-#: Parts of a block that have a colour of their own; the rest is grey.
+#: Number of parts of a block that have a colour of their own; the others are grey.
 _COLOURED = 9
 _GREY = "#c8c8c8"
 
 
 def entry(netlist: Netlist, library: Library, without_ns: float, first: Placed, final: Placed) -> dict[str, Any]:
-    """What the report says of a block: as placed first, and with buffers and gates made for its wires."""
+    """Return a block's entry in the report: as placed first, and with buffers and gates made for its wires."""
 
     def area(cells: Netlist) -> float:
         return sum(library.cells[kind].area for kind, _ in cells.cells)
@@ -51,12 +51,12 @@ def entry(netlist: Netlist, library: Library, without_ns: float, first: Placed, 
 
 
 def of_content(content: dict[str, Any], files: Mapping[str, str | bytes]) -> Report:
-    """The files of a report, with pictures and wires."""
+    """Return the files of a report, with pictures and wires."""
     return Report(content, {"report.json": json_text(content), "report.md": markdown(content), **files})
 
 
 def markdown(content: dict[str, Any]) -> str:
-    """The report as a page."""
+    """Return the report as a page."""
     head = [
         "block",
         "cells",
@@ -93,7 +93,7 @@ def markdown(content: dict[str, Any]) -> str:
 
 
 def picture(name: str, netlist: Netlist, library: Library, placement: Placement) -> bytes:
-    """The die as PNG: a cell is a bar in its row, in the colour of the part of the block that it belongs to."""
+    """Return the die as PNG: a cell is a bar in its row, in the colour of the part of the block that it belongs to."""
     from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
@@ -116,21 +116,21 @@ def picture(name: str, netlist: Netlist, library: Library, placement: Placement)
         shown.append(Patch(color=_GREY, label="rest"))
     figure.legend(handles=shown, loc="outside right upper", frameon=False, fontsize=8)
     image = io.BytesIO()
-    # Without the version of matplotlib in the file, equal figures are equal bytes.
+    # The version of matplotlib is not written to the file, so that equal figures are equal bytes.
     figure.savefig(image, format="png", dpi=120, metadata={"Software": None})
     return image.getvalue()
 
 
 def _row_height(placement: Placement) -> float:
-    """The least distance between rows that have cells."""
+    """Return the least distance in um between rows that have cells."""
     ys = sorted({round(y, 4) for _, y in placement.centres_um})
     return min((after - before for before, after in pairwise(ys)), default=placement.height_um)
 
 
 def _parts(netlist: Netlist, library: Library) -> list[str]:
-    """The part of the block that each cell belongs to: as many levels of instances as it takes to tell several apart.
+    """Return the part of the block that each cell belongs to: as many levels of instances as it takes to tell several apart.
 
-    Blocks that were mapped flat have kinds of cells for parts.
+    The parts of blocks that were mapped flat are the kinds of their cells.
     """
     paths = [place.split(".") if place else [] for place in netlist.places]
     if not any(paths):

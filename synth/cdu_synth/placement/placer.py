@@ -1,4 +1,4 @@
-"""Where the cells of a netlist stand: Coloquinte places them, in rows of a square die."""
+"""Placement of a netlist's cells by Coloquinte, in rows of a square die."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cdu_synth.area.timing import Net, Netlist
 from cdu_synth.library.liberty import Library
 from cdu_synth.placement.rows import Rows
 
-#: Coloquinte counts in whole numbers: tenths of a site.
+#: Units of length of Coloquinte per site; it counts in whole numbers.
 _FINE = 10
-#: Share of the sites that slots take: the rest is for making rows of them.
+#: Share of the sites that slots take; the rest is needed to legalise the rows.
 _FILLED = 0.96
 #: Effort of Coloquinte, 1 to 9.
 EFFORT = 3
 PACKAGE = "coloquinte"
-#: The release that placements are compared with, and the latest Python that the package index has a file of it for.
+#: Release that placements are tested with, and the latest Python that the package index has a wheel of it for.
 RELEASE, LATEST_PYTHON = "0.4.1", (3, 12)
 
 
@@ -35,13 +35,13 @@ class Placement:
     Parameters
     ----------
     width_um, height_um
-        Of the die.
+        Size of the die.
     widths_um
-        Of every cell of the netlist, in its order.
+        Width of every cell of the netlist, in its order.
     centres_um
-        Where each of them stands. Pins are taken to be there: a cell is smaller than most of its wires are long.
+        Centre of every cell. Pins are assumed to be there: a cell is smaller than most of its wires are long.
     ports_um
-        Place of every port, a net, at the edge of the die: inputs on the left, outputs on the right, in order from the top.
+        Position of every port, a net, at the edge of the die: inputs on the left, outputs on the right, in order from the top.
     """
 
     width_um: float
@@ -52,7 +52,7 @@ class Placement:
 
 
 def version() -> str:
-    """Version of the installed Coloquinte; MissingToolError when there is none."""
+    """Return the version of the installed Coloquinte; MissingToolError if there is none."""
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
 
@@ -63,7 +63,7 @@ def version() -> str:
 
 
 def _remedy() -> str:
-    """How the placer is added to this Python."""
+    """Return a hint on how to install the placer for this Python."""
     if sys.version_info[:2] <= LATEST_PYTHON:
         return f"`pip install {PACKAGE}=={RELEASE}` adds it"
     here, latest = (".".join(map(str, python)) for python in (sys.version_info[:2], LATEST_PYTHON))
@@ -71,18 +71,18 @@ def _remedy() -> str:
 
 
 def check_use(use: float) -> None:
-    """UserError for a share of the die that cells cannot take, or that no router would be glad of."""
+    """Raise UserError for a share of the die that cells cannot take, or that leaves too little room for a router."""
     if not 0.3 <= use <= 0.95:
         raise UserError(f"--use {use:g} is not allowed: use 0.3 to 0.95")
 
 
 def place(netlist: Netlist, library: Library, rows: Rows, use: float) -> Placement:
-    """Places a netlist; nets of clocks pull nothing together, for their tree is not built.
+    """Place a netlist; clock nets do not attract their cells, because no clock tree is built.
 
     Parameters
     ----------
     netlist, library, rows
-        What is placed, and in what.
+        The netlist, its library, and the rows to place it in.
     use
         Share of the die that cells take, 0.3 to 0.95.
 
@@ -112,7 +112,7 @@ def place(netlist: Netlist, library: Library, rows: Rows, use: float) -> Placeme
         circuit.place_global(EFFORT)
         circuit.legalize(EFFORT)
         circuit.place_detailed(EFFORT)
-    # Whole sites: slots are, so that cells that move to the left of where they are still do not meet.
+    # Slots are whole sites, and so are positions, so that cells moved to the left of theirs do not overlap.
     lefts = [x // _FINE + (slot - one) // 2 for x, slot, one in zip(circuit.cell_x, slots, sites, strict=False)]
     lines = [y // _row(rows) for y in circuit.cell_y[:cells]]
     places = zip(lefts, lines, sites, strict=True)
@@ -126,12 +126,12 @@ def place(netlist: Netlist, library: Library, rows: Rows, use: float) -> Placeme
 
 
 def sites_of(netlist: Netlist, library: Library, rows: Rows) -> list[int]:
-    """Sites of every cell."""
+    """Return the number of sites of every cell."""
     return [rows.sites(library.cells[kind].area) for kind, _ in netlist.cells]
 
 
 def clock_nets(netlist: Netlist, library: Library) -> set[Net]:
-    """Nets of clocks, gated or not."""
+    """Return the nets of clocks, gated or not."""
     found: set[Net] = set()
     for kind, pins in netlist.cells:
         cell = library.cells[kind]
@@ -145,7 +145,7 @@ def clock_nets(netlist: Netlist, library: Library) -> set[Net]:
 
 
 def _slots(sites: Sequence[int], room: int) -> list[int]:
-    """Sites for every cell and for its share of what stays free, so that wires find room everywhere."""
+    """Return the sites for every cell and its share of the free ones, so that wires find room everywhere."""
     share = max(1.0, _FILLED * room / sum(sites))
     slots, owed = [], 0.0
     for one in sites:
@@ -156,19 +156,19 @@ def _slots(sites: Sequence[int], room: int) -> list[int]:
 
 
 def _die(sites: int, rows: Rows, use: float) -> tuple[int, int]:
-    """Rows, and sites of each, of a die that is about square."""
+    """Return the number of rows, and of sites in each, of a die that is about square."""
     side = math.sqrt(sites * rows.site_um * rows.height_um / use)
     count = max(1, math.ceil(side / rows.height_um))
     return count, math.ceil(sites / use / count)
 
 
 def _row(rows: Rows) -> int:
-    """Height of a row as Coloquinte counts."""
+    """Return the height of a row in Coloquinte's units."""
     return round(rows.height_um / rows.site_um * _FINE)
 
 
 def _ports(netlist: Netlist, width: int, height: int) -> dict[Net, tuple[int, int]]:
-    """Places of the ports at the edge of the die."""
+    """Return the positions of the ports at the edge of the die."""
     places: dict[Net, tuple[int, int]] = {}
     for nets, x in ((netlist.inputs, 0), (netlist.outputs, width)):
         real = [net for net in dict.fromkeys(nets) if isinstance(net, int) and net not in places]
@@ -177,7 +177,7 @@ def _ports(netlist: Netlist, width: int, height: int) -> dict[Net, tuple[int, in
 
 
 def _nets(netlist: Netlist, library: Library, ports: dict[Net, int]) -> Iterator[list[int]]:
-    """The cells and ports at the ends of every net that is no clock."""
+    """Yield the cells and ports at the ends of every net that is no clock."""
     ends: defaultdict[Net, list[int]] = defaultdict(list)
     for number, (_, pins) in enumerate(netlist.cells):
         for net in set(pins.values()):
@@ -191,7 +191,7 @@ def _nets(netlist: Netlist, library: Library, ports: dict[Net, int]) -> Iterator
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what Coloquinte prints, past Python, at every step."""
+    """Suppress the output that Coloquinte prints at every step from C++."""
     kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 1)

@@ -1,4 +1,4 @@
-"""Rows that cells of a library stand in, and the wires above them."""
+"""Rows for the cells of a library, and the wires above them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from cdu_tools.errors import UserError
 
 from cdu_synth.library.liberty import Library
 
-#: Femtofarad of the units of capacitance that libraries have.
+#: Femtofarads per unit of capacitance that libraries use.
 _FEMTOFARAD = {"ff": 1.0, "pf": 1000.0}
 
 
 @dataclass(frozen=True)
 class Rows:
-    """How the cells of a library stand, and what a wire between them costs.
+    """Rows for the cells of a library, and the resistance and capacitance of a wire between them.
 
     Parameters
     ----------
     height_um, site_um
-        Of a row; widths of cells are whole sites.
+        Size of a row and of its sites; cells are whole sites wide.
     ohm_per_um, ff_per_um
-        Of a wire, the neighbours' capacitance included; None where this project knows no figure.
+        Resistance and capacitance of a wire, coupling to its neighbours included; None if this project knows no figure.
     """
 
     height_um: float
@@ -30,12 +30,12 @@ class Rows:
     ff_per_um: float | None = None
 
     def sites(self, area_um2: float) -> int:
-        """Sites of a cell of this area."""
+        """Return the number of sites of a cell of this area."""
         return max(1, round(area_um2 / (self.height_um * self.site_um)))
 
 
-#: By library, out of the LEF file of each. Wires of nangate45: 3.57 ohm is metal3's of that file; 0.2 fF is a wire of 45 nm
-#: among others, of which the file's 0.052 fF is what one has over the ground alone.
+#: Rows by library, from the LEF file of each. Wires of nangate45: 3.57 ohm is metal3's of that file; 0.2 fF is typical of a
+#: wire among others in 45 nm, while the file's 0.052 fF is that of a wire alone above the ground.
 KNOWN = {
     "nangate45": Rows(1.4, 0.19, 3.57, 0.2),
     "sky130hd": Rows(2.72, 0.46),
@@ -45,9 +45,9 @@ KNOWN = {
 
 
 def rows_of(library: Library, ohm_per_um: float | None = None, ff_per_um: float | None = None) -> Rows:
-    """The rows of a library, with the wires that are given, or else those that are known.
+    """Return the rows of a library, with the given wires or else the known ones.
 
-    Raises UserError for a library whose rows, or whose wires, are not known, and for wires that cannot be.
+    Raises UserError for a library whose rows or wires are unknown, and for impossible wires.
     """
     if library.name not in KNOWN:
         raise UserError(f"the rows of library {library.name} are not known: use {', '.join(KNOWN)}")
@@ -66,6 +66,6 @@ def rows_of(library: Library, ohm_per_um: float | None = None, ff_per_um: float 
 
 
 def femtofarad(library: Library) -> float:
-    """Femtofarad per unit of capacitance of a library."""
+    """Return the femtofarads per unit of capacitance of a library."""
     unit = library.units.split()[-1].lower()
     return float(library.units.split()[-2]) * _FEMTOFARAD[unit]

@@ -1,6 +1,6 @@
-"""Cells of a placed netlist that have grown, or come in between, put back into rows with as little movement as possible.
+"""Legalisation of grown or inserted cells of a placed netlist with as little movement as possible.
 
-A placer that begins anew from such a placement moves cells by tens of um, and the slowest path loses what it had won.
+A placer started anew from such a placement moves cells by tens of um, and the slowest path loses its gain.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from cdu_synth.placement.rows import Rows
 
 
 def settled(placement: Placement, sites: Sequence[int], rows: Rows) -> Placement:
-    """A placement in which cells of so many sites stand in rows, on whole sites, none over another.
+    """Return a placement of cells of ``sites`` sites in rows, on whole sites, without overlaps.
 
-    Every cell goes to the row it is nearest to, from full rows to the nearest one with room, and there no further than its
-    neighbours make it. Raises UserError when the cells do not fit the die.
+    Every cell goes to the nearest row, from full rows to the nearest one with room, and is moved along the row only as far as
+    its neighbours require. Raises UserError if the cells do not fit the die.
     """
     count, width = round(placement.height_um / rows.height_um), round(placement.width_um / rows.site_um)
     if sum(sites) > 0.99 * count * width:
         raise UserError(f"cells of {sum(sites)} sites do not fit {count * width}: use a lower --use")
     lines: list[list[int]] = [[] for _ in range(count)]
     free = [width] * count
-    # Cells that fill a row first stay in it: those whose middle is in it, large ones before small ones.
+    # Cells whose middle is in a row stay in it, if it has room: large ones before small ones.
     wanted = [min(count - 1, max(0, int(y / rows.height_um))) for _, y in placement.centres_um]
     for cell in sorted(range(len(sites)), key=lambda cell: (-sites[cell], cell)):
         line = min(
@@ -44,7 +44,7 @@ def settled(placement: Placement, sites: Sequence[int], rows: Rows) -> Placement
 
 
 def _apart(lefts: Sequence[int], sizes: Sequence[int], width: int) -> list[int]:
-    """Left ends of intervals in their order, apart and within the width: halfway between the two ways to push."""
+    """Return left ends of disjoint intervals in their order within the width: halfway between pushing left and right."""
     low, place = [], 0
     for left, size in zip(lefts, sizes, strict=True):
         place = max(place, left)

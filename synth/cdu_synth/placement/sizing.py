@@ -1,4 +1,4 @@
-"""Gates made larger where the wires are: the mapper chose their sizes when there were none."""
+"""Sizing of gates for their wires: the mapper chose their sizes without any."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from itertools import pairwise
 from cdu_synth.area.timing import Netlist, Path, Timing, Wires
 from cdu_synth.library.liberty import Cell, Library
 
-#: Rounds at most, and those in a row that may bring nothing.
+#: Greatest number of rounds, and of consecutive rounds without a gain.
 _ROUNDS, _PATIENCE = 100, 5
-#: Share of the slowest path's cells that a round makes larger; half as many after each that brought nothing.
+#: Share of the slowest path's cells that a round makes larger; halved after each round without a gain.
 _SHARE = 0.25
 
 
 def resized(netlist: Netlist, library: Library, wires: Wires, notify: Callable[[], None] | None = None) -> Netlist:
-    """The netlist with larger gates on its slowest paths, as long as that makes them faster.
+    """Return the netlist with larger gates on its slowest paths, as long as that makes the paths faster.
 
-    A round takes those cells of the slowest path that drive most for their size, one size up each; where the clock gets no
-    faster, they keep their size, and the round after takes fewer, and others. ``notify`` is told of every round.
+    A round takes the cells of the slowest path with the highest load for their size, one size up each; if the clock gets no
+    faster, they keep their size, and the next round takes fewer, and others. ``notify`` is called for every round.
     """
     larger = _larger(library)
     tried: set[tuple[int, str]] = set()
@@ -50,7 +50,7 @@ def resized(netlist: Netlist, library: Library, wires: Wires, notify: Callable[[
 
 
 def _larger(library: Library) -> dict[str, str]:
-    """For each cell the next one up in area that computes the same at the same pins."""
+    """Return for each cell the next larger one that computes the same at the same pins."""
     families: dict[tuple[object, ...], list[Cell]] = {}
     for cell in library.cells.values():
         if cell.usable and cell.area > 0 and not cell.clock_gate and not cell.macro:
@@ -66,7 +66,7 @@ def _larger(library: Library) -> dict[str, str]:
 def _chosen(
     netlist: Netlist, library: Library, timing: Timing, path: Path, larger: dict[str, str], tried: set[tuple[int, str]]
 ) -> list[int]:
-    """The cells of the path that have not been tried so, those with most load for what they weigh at their inputs first."""
+    """Return the cells of the path that have not been tried at this size, those with most load per input capacitance first."""
     efforts = []
     for number in path.steps:
         kind, pins = netlist.cells[number]

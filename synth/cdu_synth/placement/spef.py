@@ -1,4 +1,4 @@
-"""Wires of a placed netlist in SPEF (IEEE 1481), for any other timing: OpenSTA reads it."""
+"""Wires of a placed netlist in SPEF (IEEE 1481), which OpenSTA and other timing analysis can read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HEAD = """\
 
 
 def spef(name: str, netlist: Netlist, library: Library, rows: Rows, trees: dict[Net, Tree]) -> str:
-    """The trees of a netlist whose cells are called ``c7`` and nets ``n9``, by their numbers."""
+    """Return the trees of a netlist whose cells are called ``c7`` and nets ``n9``, by their numbers."""
     date = datetime.fromtimestamp(0, UTC).strftime("%H:%M:%S %a %b %d, %Y")
     return _HEAD.format(name=name, date=date) + "".join(_nets(netlist, library, rows, trees))
 
@@ -62,7 +62,7 @@ def _nets(netlist: Netlist, library: Library, rows: Rows, trees: dict[Net, Tree]
             here = _node(tree.ends[place], ends[place][0], net)
             if place:
                 number += 1
-                # No wire is without resistance in this format.
+                # This format has no wires without resistance.
                 ohm = max(1e-6, length * rows.ohm_per_um)
                 yield f"{number} {_node(tree.ends[before], ends[before][0], net)} {here} {ohm:.6g}\n"
             for pin in ends[place][1:]:

@@ -1,7 +1,7 @@
-"""Wires of a placed netlist: trees along rows and columns, their capacitance, and how long a signal takes along them.
+"""Wires of a placed netlist: trees along rows and columns, their capacitance, and the delay of a signal along them.
 
-Every net is a minimum spanning tree of its ends, measured along the axes and begun at its driver; a Steiner tree, as a router
-makes, is about a tenth shorter. Delays are Elmore's. Clocks are ideal and have no wires.
+Every net is a minimum spanning tree of its ends in Manhattan distance that begins at its driver; the Steiner tree of a router
+is about a tenth shorter. Delays are Elmore's. Clocks are ideal and have no wires.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from cdu_synth.library.liberty import Library
 from cdu_synth.placement.placer import Placement, clock_nets
 from cdu_synth.placement.rows import Rows, femtofarad
 
-#: Seconds of an ohm and a femtofarad, in ns.
+#: Nanoseconds of an ohm times a femtofarad.
 _NS = 1e-6
 
 
 @dataclass(frozen=True)
 class Tree:
-    """The wires of a net: its ends, cells or :data:`PORT`, the driver first; for each the wire to the end before it."""
+    """Wires of a net: its ends (cells or :data:`PORT`, the driver first), and for each end its wire to the end before it."""
 
     ends: tuple[int, ...]
     lengths: tuple[float, ...]
@@ -33,19 +33,19 @@ class Tree:
 
 @dataclass(frozen=True)
 class Routed:
-    """The wires for the timing, their trees, and their length in all."""
+    """Wires for the timing, their trees, and their total length."""
 
     wires: Wires
     trees: dict[Net, Tree]
 
     @property
     def length_um(self) -> float:
-        """Of all nets."""
+        """Return the total length of all nets."""
         return sum(sum(tree.lengths) for tree in self.trees.values())
 
 
 def wires_of(netlist: Netlist, library: Library, rows: Rows, placement: Placement) -> Routed:
-    """The wires of a placed netlist, in the units of its library."""
+    """Return the wires of a placed netlist, in the units of its library."""
     assert rows.ohm_per_um is not None
     assert rows.ff_per_um is not None
     unit = femtofarad(library)
@@ -69,9 +69,9 @@ def wires_of(netlist: Netlist, library: Library, rows: Rows, placement: Placemen
 
 
 def spanning_tree(places: Sequence[tuple[float, float]]) -> tuple[list[float], list[int]]:
-    """Prim's tree from the first place: for each place the length of the wire to the one before it, and which that is.
+    """Return Prim's tree from the first place: for each place the length of its wire, and the place that the wire leads to.
 
-    The first place has a wire of no length to itself.
+    The first place has a wire of length 0 to itself.
     """
     points: npt.NDArray[np.float64] = np.asarray(places, dtype=np.float64)
     count = len(points)
@@ -92,7 +92,7 @@ def spanning_tree(places: Sequence[tuple[float, float]]) -> tuple[list[float], l
 def elmore(
     lengths: Sequence[float], before: Sequence[int], loads: Sequence[float], ohm_per_um: float, ff_per_um: float
 ) -> list[float]:
-    """Elmore's delay, ohm times fF, from the first place of a tree to every one: half of a wire's capacitance at either end."""
+    """Return Elmore's delay (ohm times fF) from a tree's first place to each; a wire's capacitance is split to its ends."""
     count = len(lengths)
     order, depth = list(range(1, count)), [0] * count
     for place in range(1, count):
@@ -111,7 +111,7 @@ def elmore(
 
 
 def _ends(netlist: Netlist, library: Library) -> tuple[dict[Net, int], dict[Net, list[int]]]:
-    """The driver and the sinks of every net: numbers of cells, or :data:`PORT`."""
+    """Return the driver and the sinks of every net: numbers of cells, or :data:`PORT`."""
     drivers: dict[Net, int] = {net: PORT for net in netlist.inputs if isinstance(net, int)}
     sinks: defaultdict[Net, list[int]] = defaultdict(list)
     for number, (kind, pins) in enumerate(netlist.cells):
@@ -134,7 +134,7 @@ def _place(end: int, net: Net, placement: Placement) -> tuple[float, float]:
 
 
 def _load(netlist: Netlist, library: Library, end: int, net: Net) -> float:
-    """Capacitance of the pins of a cell at a net, in units of the library."""
+    """Return the capacitance of the pins of a cell at a net, in units of the library."""
     if end == PORT:
         return 0.0
     capacitances = library.cells[netlist.cells[end][0]].capacitances
@@ -142,7 +142,7 @@ def _load(netlist: Netlist, library: Library, end: int, net: Net) -> float:
 
 
 def pins_at(netlist: Netlist, library: Library, end: int, net: Net) -> list[str]:
-    """The inputs of a cell at a net; of a port a nameless one."""
+    """Return the inputs of a cell at a net; an empty name for a port."""
     if end == PORT:
         return [""]
     kind, pins = netlist.cells[end]
@@ -150,7 +150,7 @@ def pins_at(netlist: Netlist, library: Library, end: int, net: Net) -> list[str]
 
 
 def driving_pin(netlist: Netlist, library: Library, end: int, net: Net) -> list[str]:
-    """The output of a cell at a net; of a port a nameless one."""
+    """Return the output of a cell at a net; an empty name for a port."""
     if end == PORT:
         return [""]
     kind, pins = netlist.cells[end]

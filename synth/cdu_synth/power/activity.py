@@ -1,4 +1,4 @@
-"""What is played to a netlist, and what its nets did."""
+"""Stimulus of a netlist, and the activity of its nets."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from cdu_synth.area.timing import Net
 
 @dataclass(frozen=True)
 class Activity:
-    """What the nets of a netlist did.
+    """Activity of the nets of a netlist in a simulation.
 
     Parameters
     ----------
     cycles
-        Clock cycles.
+        Number of clock cycles.
     toggles
-        By net: changes from one cycle to the next, both directions together.
+        Changes of each net from one cycle to the next, both directions together.
     high
-        By net: share of the cycles at 1.
+        Share of the cycles in which each net is 1.
     """
 
     cycles: int
@@ -27,28 +27,28 @@ class Activity:
     high: Mapping[int, float]
 
     def rate(self, net: Net) -> float:
-        """Changes of a net per cycle; 0 for constants."""
+        """Return the changes of a net per cycle; 0 for constants."""
         return self.toggles.get(net, 0) / self.cycles if isinstance(net, int) else 0.0
 
     def probability(self, net: Net) -> float:
-        """Share of the cycles that a net or a constant is 1."""
+        """Return the share of the cycles in which a net or a constant is 1."""
         return self.high.get(net, 0.0) if isinstance(net, int) else float(net == "1")
 
 
 @dataclass(frozen=True)
 class Stimulus:
-    """What goes into a module, and how much must come out.
+    """Inputs of a module in a simulation, and the number of words expected from it.
 
     Parameters
     ----------
     inputs
-        Words to be sent, by input stream, offered as fast as they are taken.
+        Words to send by input stream; offered as fast as they are taken.
     expected
-        Numbers of words that must come, by output stream, taken as fast as they are offered.
+        Number of words to receive by output stream; taken as fast as they are offered.
     settings
-        Bits of input ports that are no streams, constant; 0 for the others.
+        Values of input ports that are not streams, constant; 0 for ports not listed.
     starts
-        Pulse the port ``start`` before.
+        Whether the port ``start`` is pulsed first.
     """
 
     inputs: Mapping[str, Sequence[int]]

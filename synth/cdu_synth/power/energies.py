@@ -16,8 +16,8 @@ _VOLTS = {"V": 1.0, "mV": 1e-3}
 class InternalEnergy:
     """One ``internal_power`` group of a pin: energies of a rising and a falling edge over (input transition, load).
 
-    ``related`` names the inputs whose edges cause it, none for the edges of the pin itself; ``when`` is a condition on the
-    other pins, empty for every state that no other group of the pin is for.
+    ``related`` names the inputs whose edges cause the energy, empty for the edges of the pin itself; ``when`` is a condition
+    on the other pins, empty for all states that no other group of the pin covers.
     """
 
     related: tuple[str, ...]
@@ -28,16 +28,16 @@ class InternalEnergy:
 
 @dataclass(frozen=True)
 class CellEnergies:
-    """What one cell consumes.
+    """Energies and leakage of one cell.
 
     Parameters
     ----------
     pins
         Groups by pin; energies in units of the library.
     leakages
-        Leakage in uW by condition; the empty one holds for all states that have none of their own.
+        Leakage in uW by condition; the empty condition holds for all states not listed.
     flip_flop
-        Its state, None for a gate.
+        Flip-flop of the cell, None for a gate.
     """
 
     pins: Mapping[str, tuple[InternalEnergy, ...]]
@@ -52,9 +52,9 @@ class Energies:
     Parameters
     ----------
     cells
-        By name.
+        Energies of cells by name.
     volts
-        The supply of the library's corner.
+        Supply voltage of the library's corner.
     capacitance_ff
         Femtofarads per unit of capacitance.
     """
@@ -65,17 +65,17 @@ class Energies:
 
     @property
     def energy_fj(self) -> float:
-        """Femtojoules per unit of energy: that of capacitance times 1 V squared, as Liberty has it."""
+        """Return the femtojoules per unit of energy: the unit of capacitance times 1 V squared, as in Liberty."""
         return self.capacitance_ff
 
     @property
     def has_internal(self) -> bool:
-        """Whether the library has energies of cells at all."""
+        """Return whether the library has internal energies of cells."""
         return any(groups for cell in self.cells.values() for groups in cell.pins.values())
 
 
 def energies(library: Library, kinds: Iterable[str]) -> Energies:
-    """The energies of some cells. Raises LibertyError for a library without a supply voltage, or that lacks a cell."""
+    """Return the energies of some cells. Raises LibertyError for a library without a supply voltage or without such a cell."""
     tops, cells = library_groups(library, kinds)
     templates = {group.arguments[0]: group for top in tops for group in top.all("lu_table_template", "power_lut_template")}
     units = {(_capacitance_ff(top), unit(top.text("leakage_power_unit", "1nW"), WATTS)) for top in tops}
@@ -104,7 +104,7 @@ def _supply(top: Group) -> float | None:
 
 
 def _grounds(cell: Group) -> set[str]:
-    """Ground pins, whose groups are left out: the charge that leaves there came through the supply and is counted."""
+    """Return the ground pins, whose groups are left out: their charge came from the supply and is counted there."""
     return {pin.arguments[0] for pin in cell.all("pg_pin") if pin.text("pg_type") == "primary_ground"}
 
 

@@ -1,4 +1,4 @@
-"""One synthesised module, measured with one stimulus after the other."""
+"""Measurement of one synthesised module with one stimulus after the other."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from cdu_synth.power.power import power
 
 
 class GateMeter:
-    """A netlist that is simulated and whose power is computed.
+    """Simulate a netlist and compute its power.
 
     Parameters
     ----------
     verilog, top
-        Generated Verilog and its top.
+        Generated Verilog and the name of its top.
     library, clock_ns, recipe, build
-        As for :func:`cdu_synth.area.flow.synthesise`; the figures are for this clock period, whether or not it is met.
+        Arguments of :func:`cdu_synth.area.flow.synthesise`; the figures are for this clock period, whether or not it is met.
     """
 
     def __init__(self, verilog: str, top: str, library: Library, clock_ns: float, recipe: str, build: yosys.Engine) -> None:
@@ -39,11 +39,11 @@ class GateMeter:
 
     @property
     def volts(self) -> float:
-        """The supply of the library's corner."""
+        """Return the supply voltage of the library's corner."""
         return self._energies.volts
 
     def netlist(self) -> str:
-        """The netlist with models of its cells, Verilog for any simulator."""
+        """Return the netlist with models of its cells, Verilog for any simulator."""
         return self._module.verilog() + cell_models(self._library, self._module.kinds, self._build)
 
     def measure(
@@ -53,9 +53,9 @@ class GateMeter:
         settings: Mapping[str, int],
         values: int,
     ) -> dict[str, Any]:
-        """Figures of one run (:func:`cdu_synth.power.power_report.entry`), and the critical path of the netlist.
+        """Return the figures of one run (:func:`cdu_synth.power.power_report.entry`), and the critical path of the netlist.
 
-        Raises GateSimulationError when other words come out than the expected ones.
+        Raises GateSimulationError if the output words differ from the expected ones.
         """
         counts = {stream: len(words) for stream, words in expected.items()}
         received, activity = self._simulator.run(Stimulus(inputs, counts, settings))

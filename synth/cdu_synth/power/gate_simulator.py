@@ -1,4 +1,4 @@
-"""Simulating a netlist of library cells, and counting how often every net changes.
+"""Simulator of a netlist of library cells that counts the changes of every net.
 
 Two-valued and without delays: in a cycle every net takes one value, so there are no glitches. Flip-flops begin at 0.
 The functions are those of the library's cells as :func:`cdu_synth.library.liberty.evaluate` reads them.
@@ -34,12 +34,12 @@ _SOURCE = Path(__file__).with_name("gate_simulator.cpp")
 _OPTIONS = ("-O2", "-std=c++17", "-shared", "-fPIC", "-Wall", "-Wextra")
 _LIBRARY = "gate_simulator.so"
 _RESET_CYCLES = 4
-#: Cycles in which one word must move, and in which nothing may come at the end.
+#: Cycles within which one word must move, and cycles at the end in which no word may come.
 _PATIENCE, _SILENCE = 500, 40
 
 
 class GateSimulationError(UserError, RuntimeError):
-    """A netlist that cannot be simulated, or that does not go on; the message says why."""
+    """Netlist that cannot be simulated, or makes no progress; the message says why."""
 
 
 class _Netlist(ctypes.Structure):
@@ -70,7 +70,7 @@ class _Lookups:
         self._known: dict[bytes, int] = {}
 
     def add(self, result: int, table: bytes, nets: Sequence[int]) -> tuple[int, int, int, int]:
-        """One use of a table at nets; the fields of ``Lookup``."""
+        """Add a use of a table at nets and return the fields of ``Lookup``."""
         if table not in self._known:
             self._known[table] = len(self.tables)
             self.tables += table
@@ -117,7 +117,7 @@ class GateSimulator:
             if flop:
                 _check(flop, cell.kind, cell.pins, {clock, *gated})
                 state, self._count = self._count, self._count + 1
-                # A flip-flop with an enable keeps what it has, as one does whose clock is not let pass.
+                # A flip-flop with an enable keeps its state, like one with its clock gated.
                 next_state = flop.next_state
                 if cell.pins[flop.clock] != clock:
                     next_state = f"({next_state}) & {flop.clock} | {flop.state} & !{flop.clock}"
@@ -146,9 +146,9 @@ class GateSimulator:
         self._clock, self._gated = _index(clock), [net for net in gated if isinstance(net, int)]
 
     def run(self, stimulus: Stimulus) -> tuple[dict[str, list[int]], Activity]:
-        """The words that come out, by stream, and the activity from the first cycle to that of the last expected word.
+        """Return the output words by stream, and the activity from the first cycle to that of the last expected word.
 
-        Raises GateSimulationError when fewer words come, or more.
+        Raises GateSimulationError if fewer or more words come than expected.
         """
         values = np.zeros(self._count, np.uint8)
         values[1] = 1  # constants are nets 0 and 1; Yosys' numbers begin behind them
@@ -189,7 +189,7 @@ class GateSimulator:
             values[_index(net)] = bits >> number & 1
 
     def _streams(self, stimulus: Stimulus) -> tuple[Any, dict[str, Array]]:
-        """The streams of the module, and the bits of their words (count, width)."""
+        """Return the streams of the module, and the bits of their words (count, width)."""
         made, buffers = [], dict[str, Array]()
         self._payloads = []
         for name in [port.removesuffix("__valid") for port in self.module.ports if port.endswith("__valid")]:
@@ -215,12 +215,12 @@ class GateSimulator:
 
 
 def _index(net: Net) -> int:
-    """The place of a net's value; undefined constants are 0."""
+    """Return the index of a net's value; undefined constants are 0."""
     return net if isinstance(net, int) else int(net == "1")
 
 
 def _check(flop: FlipFlop, kind: str, pins: Mapping[str, Net], clocks: Collection[Net]) -> None:
-    """Only plain flip-flops at the module's clock, gated or not: GateSimulationError for others."""
+    """Raise GateSimulationError for a flip-flop that is not plain or not clocked by the module's clock, gated or not."""
     tied = {pin: net == "1" for pin, net in pins.items() if isinstance(net, str)}
     for function in filter(None, (flop.clear, flop.preset)):
         try:
@@ -234,7 +234,7 @@ def _check(flop: FlipFlop, kind: str, pins: Mapping[str, Net], clocks: Collectio
 
 
 def _in_order(gates: Sequence[tuple[int, int, int, int]], pins: Sequence[int]) -> list[tuple[int, int, int, int]]:
-    """Gates so that each stands behind those that drive it. GateSimulationError for a loop."""
+    """Return gates sorted so that each follows those that drive it. GateSimulationError for a loop."""
     driver = {gate[0]: number for number, gate in enumerate(gates)}
     waiting = [0] * len(gates)
     followers: list[list[int]] = [[] for _ in gates]
@@ -255,7 +255,7 @@ def _in_order(gates: Sequence[tuple[int, int, int, int]], pins: Sequence[int]) -
 
 
 def _bits(words: Sequence[int], width: int) -> Array:
-    """Words as bits (count, width), bit 0 first."""
+    """Return words as bits (count, width), bit 0 first."""
     size = -(-width // 8)
     raw = np.frombuffer(b"".join(word.to_bytes(size, "little") for word in words), np.uint8).reshape(-1, size)
     return np.ascontiguousarray(np.unpackbits(raw, axis=1, bitorder="little")[:, :width])
@@ -267,13 +267,13 @@ def _integers(bits: Array) -> list[int]:
 
 
 def _idle(stream: _Stream) -> _Stream:
-    """A stream with nothing to send and no room."""
+    """Return a stream with no words to send and no room."""
     return _Stream(stream.payload, stream.words, 0, 0, stream.width, stream.valid, stream.ready, stream.receives)
 
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The compiled simulator, made when it is not in the cache.
+    """Return the compiled simulator, which is made if it is not in the cache.
 
     MissingToolError without a C++ compiler, GateSimulationError for one that fails.
     """

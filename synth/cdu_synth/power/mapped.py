@@ -1,4 +1,4 @@
-"""A module of library cells as synthesis leaves it: its cells with their names, and its text for a simulator."""
+"""Module of library cells after synthesis: its cells with their names, and its text for a simulator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MappedCell:
 
     @property
     def place(self) -> str:
-        """Path of the instance that it stood in (:func:`cdu_synth.area.hierarchy.place`)."""
+        """Return the path of the cell's former instance (:func:`cdu_synth.area.hierarchy.place`)."""
         return hierarchy.place(self.name)
 
 
@@ -37,7 +37,7 @@ class MappedPort:
 
 @dataclass(frozen=True)
 class MappedModule:
-    """A flat module of library cells, out of Yosys' JSON."""
+    """A flat module of library cells, from Yosys' JSON."""
 
     name: str
     cells: tuple[MappedCell, ...]
@@ -45,7 +45,7 @@ class MappedModule:
 
     @classmethod
     def of(cls, design: Mapping[str, Any], top: str) -> MappedModule:
-        """The module ``top`` of the output of ``write_json``."""
+        """Return the module ``top`` from the output of ``write_json``."""
         module = design["modules"][top]
         cells = tuple(
             MappedCell(name, cell["type"], {pin: bits[0] for pin, bits in cell["connections"].items() if bits})
@@ -57,18 +57,18 @@ class MappedModule:
 
     @property
     def kinds(self) -> list[str]:
-        """The types of cells in it, sorted."""
+        """Return the types of its cells, sorted."""
         return sorted({cell.kind for cell in self.cells})
 
     @property
     def nets(self) -> list[int]:
-        """The nets, sorted; constants are none."""
+        """Return the nets, sorted; constants are not among them."""
         used = {net for cell in self.cells for net in cell.pins.values()}
         used.update(net for port in self.ports.values() for net in port.nets)
         return sorted(net for net in used if isinstance(net, int))
 
     def verilog(self) -> str:
-        """Structural Verilog with the module's ports; net 17 of the netlist is the wire ``n17``."""
+        """Return structural Verilog with the module's ports; net 17 of the netlist is the wire ``n17``."""
         return "\n".join(self._lines()) + "\n"
 
     def _lines(self) -> Iterator[str]:
@@ -87,11 +87,11 @@ class MappedModule:
 
 
 def wire(net: Net) -> str:
-    """The name of a net in :meth:`MappedModule.verilog`; undefined constants are 0."""
+    """Return the name of a net in :meth:`MappedModule.verilog`; undefined constants are 0."""
     return f"n{net}" if isinstance(net, int) else _CONSTANTS.get(net, "1'b0")
 
 
 def net_of(name: str) -> int | None:
-    """The net of a wire's name; None for a name of anything else."""
+    """Return the net of a wire's name; None for any other name."""
     found = re.fullmatch(r"n(\d+)", name)
     return int(found[1]) if found else None

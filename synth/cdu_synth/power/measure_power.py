@@ -1,4 +1,4 @@
-"""The study of ``cdu power``: power and energy per value of synthesised blocks on given stimuli."""
+"""The study of ``cdu power``: power and energy per value of synthesised blocks with given stimuli."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ from cdu_synth.library import pdk
 from cdu_synth.power import power_report
 from cdu_synth.power.gate_report import GateMeter
 
-#: The way to map whose netlists are measured unless another is named.
+#: Default recipe of the netlists that are measured.
 RECIPE = "balanced"
 
 
 class Words(Protocol):
-    """What is played to a netlist, and what must come out of it."""
+    """Words to send to a netlist, and words expected from it."""
 
     @property
     def inputs(self) -> Mapping[str, Sequence[int]]:
-        """Words by input stream."""
+        """Return the words of each input stream."""
 
     @property
     def expected(self) -> Mapping[str, Sequence[int]]:
-        """Words by output stream."""
+        """Return the words of each output stream."""
 
     @property
     def settings(self) -> Mapping[str, int]:
-        """Bits of input ports that are no streams."""
+        """Return the values of input ports that are not streams."""
 
     @property
     def values(self) -> int:
-        """Uncompressed values that pass."""
+        """Return the number of uncompressed values that pass."""
 
 
-#: The stimuli of a block with these ports (of its manifest, by name): codec, kind of data, and words.
+#: Returns the stimuli of a block with given ports (from its manifest, by name): codec, kind of data, and words.
 Stimuli = Callable[[str, Mapping[str, Any]], Iterable[tuple[str, str, Words]]]
 
 
 @dataclass(frozen=True)
 class PowerSettings:
-    """What is measured, and how. UserError for what is not allowed.
+    """Settings of a power measurement. UserError for settings that are not allowed.
 
     Parameters
     ----------
     config, blocks, pdk, yosys
-        As of :class:`cdu_synth.area.synthesise_blocks.SynthesisSettings`; there is at least one block.
+        Those of :class:`cdu_synth.area.synthesise_blocks.SynthesisSettings`; at least one block.
     clock_ns
-        Period that gates are sized for and that the figures are for, whether or not it is met.
+        Period in ns for which gates are sized and power is computed, whether or not it is met.
     recipe
         One of :data:`cdu_synth.area.recipes.RECIPES`.
     """
@@ -89,18 +89,18 @@ def measure_power(
     Parameters
     ----------
     settings
-        What is measured.
+        Settings of the run.
     stimuli
-        What each block is played.
+        Returns the stimuli of each block.
     source
-        A phrase on where that is from.
+        A phrase on the origin of the stimuli.
     command
-        What the report says that it was made by.
+        Command line that the report states.
     progress
-        Is told every result.
+        Receives every result.
 
-    Raises :class:`~cdu_synth.power.gate_simulator.GateSimulationError` when a netlist gives other words than expected,
-    MissingToolError when the library or a program is not here.
+    Raises :class:`~cdu_synth.power.gate_simulator.GateSimulationError` if a netlist gives other words than expected,
+    MissingToolError if the library or a program is missing.
     """
     shown = progress or Silent()
     library, build = pdk.find(settings.pdk).read(), yosys.engine(settings.yosys)

@@ -1,7 +1,7 @@
-"""How probable conditions on a cell's pins are (``when`` of Liberty), from what its nets did in a simulation.
+"""Probabilities of conditions on a cell's pins (``when`` of Liberty), from the activity of its nets.
 
-Pins are taken as independent, but for state and data of a flip-flop: how often these differ before a clock edge is just how
-often the flip-flop changes, which was counted.
+Pins are assumed independent, apart from state and data of a flip-flop: the rate at which these differ before a clock edge is
+the rate at which the flip-flop changes, which was counted.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from cdu_synth.power.activity import Activity
 
 
 class PinStates:
-    """Probabilities of the states of one cell.
+    """Compute probabilities of the states of one cell.
 
     Parameters
     ----------
     cell, pins
-        Its type and its nets by pin.
+        Type of the cell, and its nets by pin.
     flip_flop
-        Its state, None for a gate.
+        Flip-flop of the cell, None for a gate.
     activity
-        What the nets did.
+        Activity of the nets.
     """
 
     def __init__(self, cell: Cell, pins: Mapping[str, Net], flip_flop: FlipFlop | None, activity: Activity) -> None:
         self._pins, self._activity = pins, activity
-        #: Pins that show the state, and whether inverted; the data pin likewise, where the next state depends on one pin.
+        #: Pins that show the state, and whether inverted; also the data pin, where the next state depends on one pin.
         self._state: dict[str, bool] = {}
         self._data: dict[str, bool] = {}
         self._high = self._rate = 0.0
@@ -49,11 +49,11 @@ class PinStates:
 
     @property
     def change_rate(self) -> float:
-        """Changes of a flip-flop's state per cycle."""
+        """Return the changes of a flip-flop's state per cycle."""
         return self._rate
 
     def probability(self, condition: str, fixed: Mapping[str, bool] | None = None) -> float:
-        """Share of the time in which a condition holds, 1 for an empty one; ``fixed`` pins have one value."""
+        """Return the share of time in which a condition holds, 1 for an empty one; ``fixed`` pins have one value."""
         if not condition:
             return 1.0
         names, rows = minterms(condition)
@@ -76,7 +76,7 @@ class PinStates:
         return result * self._joint(states, nexts)
 
     def _joint(self, states: set[bool], nexts: set[bool]) -> float:
-        """Probability of a state and of the data for the next one, where they are given."""
+        """Return the joint probability of a state and of the data for the next one, where they are given."""
         if not states and not nexts:
             return 1.0
         if states and nexts and states != nexts:
@@ -88,12 +88,12 @@ class PinStates:
 
 @cache
 def minterms(condition: str) -> tuple[tuple[str, ...], tuple[tuple[bool, ...], ...]]:
-    """The variables of a Liberty function, and the rows of values for which it is true."""
+    """Return the variables of a Liberty function, and the rows of values for which it is true."""
     names = tuple(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", condition)))
     rows = product((False, True), repeat=len(names))
     return names, tuple(row for row in rows if evaluate(condition, dict(zip(names, row, strict=True))))
 
 
 def _inverted(function: str, flip_flop: FlipFlop) -> bool:
-    """Whether an output of a flip-flop shows the inverse of its state."""
+    """Return whether an output of a flip-flop shows the inverse of its state."""
     return evaluate(function, {flip_flop.state: False, flip_flop.inverse: True})

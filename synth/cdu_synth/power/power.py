@@ -1,9 +1,9 @@
 """Power of a netlist from its activity: leakage, switching of nets, energy inside cells, clock.
 
-Assumptions, as always before layout: nets have the capacitance of the pins that they drive and no wires; there is no clock
-tree, only the clock pins of flip-flops and clock gates at an ideal edge; nothing is charged behind outputs; a net takes one
-value per cycle, so there are no glitches; data settle while the clock is high. Transitions are those of the built-in timing
-analysis. Nets that inputs drive are counted: somebody has to charge them.
+Assumptions, as usual before layout: nets have the capacitance of the pins that they drive and no wires; there is no clock
+tree, only the clock pins of flip-flops and clock gates at an ideal edge; outputs have no load; a net takes one value per
+cycle, so there are no glitches; data settle while the clock is high. Transitions are those of the built-in timing analysis.
+Nets driven by inputs are counted, because charging them costs energy too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cdu_synth.power.energies import Energies, InternalEnergy
 from cdu_synth.power.mapped import MappedCell, MappedModule
 from cdu_synth.power.pin_states import PinStates
 
-#: What is counted besides the rows of the breakdown: the nets that input ports drive.
+#: Row besides those of the breakdown: the nets that input ports drive.
 INPUTS = "(input nets)"
 
 
@@ -31,14 +31,14 @@ class Power:
     Parameters
     ----------
     leakage_uw
-        By the states that the cells were in, where the library has more than one figure.
+        Leakage by the states that the cells were in, if the library has more than one figure.
     switching_fj
-        Half of C V^2 for each change of a net but the clock.
+        Half of C V^2 for each change of a net except the clock.
     internal_fj
-        Inside cells, at changes of inputs and outputs; clock pins are not in it.
+        Energy inside cells at changes of inputs and outputs, without clock pins.
     clock_fj
-        C V^2 of the clock pins, and the energy inside flip-flops at both edges of the clock, inside clock gates too; a gated
-        clock has edges in the cycles in which it is let pass.
+        C V^2 of the clock pins, and the energy inside flip-flops and clock gates at both edges of the clock; a gated clock has
+        edges in the cycles in which it is enabled.
     """
 
     leakage_uw: float = 0.0
@@ -53,29 +53,29 @@ class Power:
 
     @property
     def dynamic_fj(self) -> float:
-        """Energy per cycle without leakage."""
+        """Return the energy per cycle without leakage."""
         return self.switching_fj + self.internal_fj + self.clock_fj
 
     def milliwatts(self, clock_ns: float) -> float:
-        """All of it at a clock period."""
+        """Return the total power at a clock period."""
         return self.leakage_uw / 1e3 + self.dynamic_fj / clock_ns / 1e3
 
     def picojoules(self, clock_ns: float, cycles: float) -> float:
-        """Energy of so many cycles at a clock period."""
+        """Return the energy of ``cycles`` cycles at a clock period."""
         return (self.dynamic_fj + self.leakage_uw * clock_ns) * cycles / 1e3
 
 
 def power(module: MappedModule, netlist: Netlist, library: Library, energies: Energies, activity: Activity) -> dict[str, Power]:
-    """Power by the rows of :mod:`cdu_synth.area.breakdown`; cells without a place are in its rest, as is a block by itself.
+    """Return power by the rows of :mod:`cdu_synth.area.breakdown`; cells without a place, and single blocks, are in the rest.
 
     Parameters
     ----------
     module, netlist
-        The netlist with the names of its cells, and as timing sees it.
+        The netlist with the names of its cells, and in the form for timing.
     library, energies
-        Its cells.
+        Library of the cells, and their energies.
     activity
-        What its nets did.
+        Activity of its nets.
     """
     meter = _Meter(netlist, library, energies, activity)
     (clock,) = module.ports["clk"].nets
@@ -89,7 +89,7 @@ def power(module: MappedModule, netlist: Netlist, library: Library, energies: En
 
 
 def total(parts: Mapping[str, Power]) -> Power:
-    """The sum."""
+    """Return the sum."""
     result = Power()
     for part in parts.values():
         result += part
@@ -103,11 +103,11 @@ class _Meter:
         self._square = energies.capacitance_ff * energies.volts**2
 
     def switching(self, net: int | str) -> float:
-        """Energy per cycle of charging a net, fJ."""
+        """Return the energy per cycle of charging a net, fJ."""
         return self._activity.rate(net) * self._timing.load(net) * self._square / 2
 
     def cell(self, cell: MappedCell) -> Power:
-        """One cell: leakage, its outputs' nets, what happens inside."""
+        """Return the power of one cell: leakage, its outputs' nets, and internal energy."""
         kind, consumed = self._library.cells[cell.kind], self._energies.cells[cell.kind]
         states = PinStates(kind, cell.pins, consumed.flip_flop, self._activity)
         result = Power(leakage_uw=_mean(states, consumed.leakages))
@@ -129,7 +129,7 @@ class _Meter:
     def _input(
         self, cell: MappedCell, pin: str, groups: tuple[InternalEnergy, ...], states: PinStates, fixed: Mapping[str, bool]
     ) -> float:
-        """Energy per cycle inside a cell at the edges of an input: of each group in the share of time of its condition."""
+        """Return the energy per cycle inside a cell at the edges of an input: each group in its condition's share of time."""
         net = cell.pins.get(pin, "0")
         slew, edges = self._timing.transition(net), self._activity.rate(net) / 2
         shares = _shares(states, [group.when for group in groups], fixed)
@@ -137,9 +137,9 @@ class _Meter:
         return edges * units * self._energies.energy_fj
 
     def _output(self, cell: MappedCell, pin: str, groups: tuple[InternalEnergy, ...], states: PinStates) -> float:
-        """Energy per cycle inside a cell at the edges of an output.
+        """Return the energy per cycle inside a cell at the edges of an output.
 
-        It is the mean of the groups, weighted by how often their inputs change in the state that they are for.
+        It is the mean of the groups, weighted by how often their inputs change in their state.
         """
         net = cell.pins.get(pin)
         rate = states.change_rate if net is None else self._activity.rate(net)
@@ -157,12 +157,12 @@ class _Meter:
 
 
 def _both(group: InternalEnergy, slew: float, load: float) -> float:
-    """A rising and a falling edge together, in units of the library."""
+    """Return the energy of a rising and a falling edge together, in units of the library."""
     return sum(one.at(slew, load) for one in (group.rise, group.fall) if one)
 
 
 def _shares(states: PinStates, conditions: list[str], fixed: Mapping[str, bool]) -> list[float]:
-    """Shares of the time for conditions of one pin's groups; one without a condition has what the others leave."""
+    """Return the shares of time of one pin's conditions; a group without a condition has the rest."""
     known = [states.probability(when, fixed) if when else 0.0 for when in conditions]
     rest = max(1 - sum(known), 0.0)
     return [share if when else rest for share, when in zip(known, conditions, strict=True)]

@@ -16,12 +16,12 @@ CAVEAT = (
     "the flip-flops' clock pins, and without delays there are no glitches. Memories are made of flip-flops."
 )
 _NO_INTERNAL = "The library has no energies of cells: what is shown is the charging of nets and clock pins alone."
-#: What uses power, in the order of the columns.
+#: Causes of power, in the order of the columns.
 _CAUSES = ("leakage", "clock", "internal", "switching")
 
 
 def entry(parts: Mapping[str, Power], clock_ns: float, cycles: int, values: int, has_internal: bool) -> dict[str, Any]:
-    """The figures of one netlist with one stimulus.
+    """Return the figures of one netlist with one stimulus.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def entry(parts: Mapping[str, Power], clock_ns: float, cycles: int, values: int,
     cycles, values
         Length of the measurement, and the uncompressed values that passed in it.
     has_internal
-        Whether the library has energies of cells.
+        Whether the library has internal energies of cells.
     """
     whole = total(parts)
     per_value = whole.picojoules(clock_ns, cycles) / values
@@ -57,12 +57,12 @@ def _causes(part: Power, clock_ns: float) -> dict[str, float]:
 
 
 def of_content(content: dict[str, Any], netlists: Mapping[str, str]) -> Report:
-    """The files of a report, with those of the netlists."""
+    """Return the files of a report, with those of the netlists."""
     return Report(content, {**netlists, "power.json": json_text(content), "power.md": markdown(content)})
 
 
 def markdown(content: Mapping[str, Any]) -> str:
-    """The report as a page with tables."""
+    """Return the report as a page with tables."""
     runs = content["runs"]
     parts: list[str | Table] = [
         _table(runs),
@@ -79,7 +79,7 @@ def markdown(content: Mapping[str, Any]) -> str:
 
 
 def _table(runs: Sequence[Mapping[str, Any]]) -> Table:
-    """A row per block, codec and kind of data."""
+    """Return a table with a row per block, codec and kind of data."""
     head = ["block", "codec", "data", "values/cycle", "mW", *_CAUSES, "pJ/value", "nJ/block", "critical path (ns)"]
     rows = []
     for run in runs:

@@ -1,4 +1,4 @@
-"""A whole sweep: everything that is to be measured, at every point."""
+"""Whole sweep: all measurements at all points."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from cdu_synth.sweep.space import Point
 from cdu_synth.sweep.task import Measure, Outcome, Task, Work
 from cdu_synth.sweep.workers import Workers
 
-#: What a result is called that belongs to no mode.
+#: Name of a result that belongs to no mode.
 WHOLE = ""
 
 
 @dataclass
 class Explored:
-    """A point and what was measured there.
+    """A point and its results.
 
     Parameters
     ----------
     point
         The point.
     results
-        By name of the measure, then by mode; :data:`WHOLE` for results of the whole unit or block.
+        Results by name of the measure, then by mode; :data:`WHOLE` for results of the whole unit or block.
     errors
-        What failed: name of the measure, and why.
+        Failed measures by name, with the reason.
     refused
-        Why there is no such unit, when a measure found that out.
+        Reason why there is no such unit, if a measure found that out.
     """
 
     point: Point
@@ -40,7 +40,7 @@ class Explored:
     refused: str | None = None
 
     def add(self, task: Task, outcome: Outcome) -> None:
-        """Note what came of one of the point's tasks."""
+        """Add the outcome of one of the point's tasks."""
         if isinstance(outcome.error, ConfigError):
             self.refused = str(outcome.error)
         elif outcome.result is None:
@@ -52,10 +52,10 @@ class Explored:
 def explore(
     points: Sequence[Point], area: Area | None, measures: Sequence[Measure], workers: Workers, kept: Kept, observer: Observer
 ) -> tuple[list[Explored], dict[str, dict[str, str]]]:
-    """Measure at all points; the versions of everything that was used, by measure, are the second result.
+    """Measure at all points; the second result has the versions of everything that was used, by measure.
 
-    Equal measurements are made once, whatever number of points they belong to. Raises MissingToolError when this machine, whose
-    versions every worker must have, lacks a tool.
+    Equal measurements are made once, whatever number of points they belong to. Raises MissingToolError if this machine lacks a
+    tool; every worker must have its versions.
     """
     elaboration = None if area is None else Elaboration(area.block)
     works: list[Work] = [*measures, *(work for work in (elaboration, area) if work)]
@@ -77,7 +77,7 @@ def explore(
 
 
 def _tasks(one: Explored, measures: Iterable[Measure], versions: Mapping[str, Mapping[str, str]]) -> list[Task]:
-    """The tasks of a point; none when a measure refuses its configuration."""
+    """Return the tasks of a point; none if a measure refuses its configuration."""
     try:
         return [
             Task(measure, versions[measure.name], what, " ".join(filter(None, (_label(one.point), what.get("mode")))))
@@ -92,7 +92,7 @@ def _tasks(one: Explored, measures: Iterable[Measure], versions: Mapping[str, Ma
 def _measure(
     explored: Sequence[Explored], tasks: Sequence[Sequence[Task]], workers: Workers, kept: Kept, observer: Observer
 ) -> None:
-    """Carry out the tasks of each point and give it what came of them."""
+    """Carry out the tasks of each point and add their outcomes to it."""
     outcomes = run((task for mine in tasks for task in mine), workers, kept, observer)
     for one, mine in zip(explored, tasks, strict=True):
         for task in mine:

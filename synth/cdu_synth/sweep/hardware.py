@@ -1,4 +1,4 @@
-"""What a point's hardware is, and what it costs: Verilog is generated first, and equal Verilog is synthesised once."""
+"""Hardware of a point and its cost: Verilog is generated first, and equal Verilog is synthesised once."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _HEAD = re.compile(r"\A(//.*\n)+\n*")
 
 @dataclass(frozen=True)
 class Elaboration:
-    """Measure ``verilog``: the text of a block, without the comment at its top, packed, and its checksum.
+    """Measure ``verilog``: the text of a block, without the comment at its top, compressed, and its checksum.
 
-    ``block`` is a name out of :data:`cdu.delivery.blocks.BLOCKS`; ``array`` is the unit.
+    ``block`` is a name from :data:`cdu.delivery.blocks.BLOCKS`; ``array`` is the unit.
     """
 
     block: str
     name: str = "verilog"
 
     def versions(self) -> dict[str, str]:
-        """See :class:`~cdu_synth.sweep.task.Measure`."""
+        """Implement :class:`~cdu_synth.sweep.task.Measure`."""
         return verilog.versions() | {"generator": sources_sha256("cdu", "cdu_spec", "cdu_tools")}
 
     def whats(self, config: CduConfig) -> Iterator[dict[str, Any]]:
-        """See :class:`~cdu_synth.sweep.task.Measure`: everything but the name, which only the comment states."""
+        """Implement :class:`~cdu_synth.sweep.task.Measure`: all parameters but the name, which only the comment states."""
         yield {"block": self.block, "config": config.override(name=CduConfig.name).to_dict()}
 
     def run(self, what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
-        """See :class:`~cdu_synth.sweep.task.Measure`. ConfigError for a block that cannot be built so."""
+        """Implement :class:`~cdu_synth.sweep.task.Measure`. Raises ConfigError for a block that cannot be built so."""
         text = _HEAD.sub("", generator.generate(CduConfig.from_dict(what["config"]), what["block"]).verilog).encode()
         return {"sha256": hashlib.sha256(text).hexdigest(), "packed": base64.b64encode(zlib.compress(text)).decode()}
 
@@ -57,11 +57,11 @@ class Area:
     block
         Name of the block.
     library
-        Name or file of the cell library, which every worker finds for itself; its checksum is compared.
+        Name or file of the cell library, which every worker finds for itself; its checksum is verified.
     clock_ns
-        Period that gates are sized for.
+        Period in ns for which gates are sized.
     recipes
-        Out of :data:`cdu_synth.area.recipes.RECIPES`, of which :func:`cdu_synth.area.flow.choose` takes the best.
+        Names from :data:`cdu_synth.area.recipes.RECIPES`; :func:`cdu_synth.area.flow.choose` takes the best.
     engine
         Name of the Yosys that synthesises.
 
@@ -80,7 +80,7 @@ class Area:
         check_recipes(self.recipes)
 
     def versions(self) -> dict[str, str]:
-        """See :class:`~cdu_synth.sweep.task.Measure`. MissingToolError when library or Yosys is not here."""
+        """Implement :class:`~cdu_synth.sweep.task.Measure`. Raises MissingToolError if the library or Yosys is missing."""
         build = yosys.engine(self.engine)
         return {
             **build.tools,
@@ -89,7 +89,7 @@ class Area:
         }
 
     def what(self, verilog_sha256: str) -> dict[str, Any]:
-        """What the cost of a Verilog text depends on."""
+        """Return everything that the cost of a Verilog text depends on."""
         chosen = {"clock_ns": self.clock_ns, "recipes": list(self.recipes)}
         return {"verilog_sha256": verilog_sha256, "block": self.block, **chosen}
 
@@ -106,5 +106,5 @@ class Area:
 
 @lru_cache(maxsize=2)
 def _library(name: str) -> liberty.Library:
-    """A library, read once in every worker."""
+    """Return a library, read once in every worker."""
     return pdk.find(name).read()

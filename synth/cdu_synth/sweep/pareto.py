@@ -1,4 +1,4 @@
-"""Figures of merit of a point, and which points no other one beats."""
+"""Figures of merit of points, and the Pareto fronts of pairs of figures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cdu_tools.errors import UserError
 class Figure:
     """A figure of merit."""
 
-    label: str  #: with its unit
-    digits: str  #: how it is written, as a format
+    label: str  #: name with unit
+    digits: str  #: format specification
     larger_is_better: bool = False
 
 
@@ -34,18 +34,18 @@ FIGURES: Mapping[str, Figure] = {
     "bytes_per_value": Figure("bytes per value", ".3f"),
     "relative_error": Figure("relative error", ".5f"),
 }
-#: Pairs of figures that are compared unless others are asked for, as far as they were measured.
+#: Pairs of figures that are compared by default, if they were measured.
 DEFAULT_AXES = (("ge", "gvalues_per_second"), ("ge", "relative_error"), ("relative_error", "ratio"))
 
 
-#: A result by name of its parts; None where nothing was measured.
+#: A result by the names of its parts; None if nothing was measured.
 _Result = Mapping[str, Any] | None
 
 
 def figures(area: _Result, rate: _Result, ratio: _Result) -> dict[str, float]:
-    """The figures that follow from what was measured of a point.
+    """Return the figures of merit that follow from the measurements of a point.
 
-    Throughput is the rate of the slower direction at the highest clock of the netlist; both are of the same hardware only
+    Throughput is the rate of the slower direction at the highest clock of the netlist; both refer to the same hardware only
     when the area is that of the block ``array``.
     """
     found: dict[str, float] = {}
@@ -64,7 +64,7 @@ def figures(area: _Result, rate: _Result, ratio: _Result) -> dict[str, float]:
 
 
 def axes(text: str) -> tuple[str, str]:
-    """Two figures from ``X,Y``; UserError for others."""
+    """Parse two figures ``X,Y``; UserError for unknown ones."""
     names = tuple(part.strip() for part in text.split(","))
     if len(set(names)) != 2 or len(names) != 2 or not set(names) <= set(FIGURES):
         raise UserError(f"axes {text!r} are not allowed: use two of {', '.join(FIGURES)} with a comma between them")
@@ -72,9 +72,9 @@ def axes(text: str) -> tuple[str, str]:
 
 
 def front(points: Sequence[Mapping[str, float]], names: Sequence[str]) -> list[bool]:
-    """Whether each point is on the Pareto front of some figures: no other is as good in all and better in one.
+    """Return whether each point is on the Pareto front of the figures ``names``: no other is as good in all and better in one.
 
-    A point that lacks one of the figures is not.
+    A point that lacks one of the figures is not on the front.
     """
     signs = [-1 if FIGURES[name].larger_is_better else 1 for name in names]
     places = [

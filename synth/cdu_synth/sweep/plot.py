@@ -12,19 +12,19 @@ from matplotlib.figure import Figure
 from cdu_synth.sweep import pareto
 
 _BLUE, _GREY = "#3b6ea5", "#b0b0b0"
-#: Points that are named where several are at one place.
+#: Number of points that are named if several are at one place.
 _NAMED = 3
 
 
 def fronts(content: Mapping[str, Any]) -> bytes:
-    """A panel per front of ``sweep.json``, as PNG: all points, those on the front with the values that vary."""
+    """Return a panel per front of ``sweep.json``, as PNG: all points, those on the front with the values that vary."""
     shown = [front for front in content["fronts"] if front["points"]]
     figure = Figure(figsize=(5.6 * len(shown), 4.8), layout="constrained")
     for place, front in enumerate(shown, 1):
         _panel(figure.add_subplot(1, len(shown), place), front, content["points"])
     figure.supxlabel(f"beside the points: {', '.join(_varying(content['points']))}", fontsize=9)
     image = io.BytesIO()
-    # Without the version of matplotlib in the file, equal figures are equal bytes.
+    # The version of matplotlib is not written to the file, so that equal figures are equal bytes.
     figure.savefig(image, format="png", dpi=120, metadata={"Software": None})
     return image.getvalue()
 
@@ -43,7 +43,7 @@ def _panel(axes: Axes, front: Mapping[str, Any], points: list[dict[str, Any]]) -
     owners: dict[tuple[float, float], list[str]] = {}
     for number, place in best.items():
         owners.setdefault(place, []).append(", ".join(str(parameters[number][name]) for name in varying))
-    # Beside each other, labels of places that are close would cover each other.
+    # Labels of places close to each other would overlap if they were side by side.
     for turn, (place, names) in enumerate(sorted(owners.items())):
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         offset, side = ((6, 5), "left") if turn % 2 else ((-6, -11), "right")
@@ -60,7 +60,7 @@ def _panel(axes: Axes, front: Mapping[str, Any], points: list[dict[str, Any]]) -
 
 
 def _varying(points: list[dict[str, Any]]) -> list[str]:
-    """Names of the parameters that are not the same in all points; of all where none varies."""
+    """Return the names of the parameters that differ between points; of all parameters if none does."""
     names = list(dict.fromkeys(name for point in points for name in point["parameters"]))
     return [name for name in names if len({str(point["parameters"].get(name)) for point in points}) > 1] or names
 

@@ -18,9 +18,9 @@ from cdu_synth.sweep import pareto, plot
 from cdu_synth.sweep.explore import WHOLE, Explored
 from cdu_synth.sweep.space import Skipped
 
-#: Digits of checksums on the page.
+#: Number of digits of checksums on the page.
 _DIGITS = 12
-#: Letters of an error on the page; ``sweep.json`` has it whole.
+#: Number of characters of an error on the page; ``sweep.json`` has all of it.
 _LONGEST = 400
 
 
@@ -32,20 +32,20 @@ def summary(
     mode: str | None,
     about: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The content of ``sweep.json``.
+    """Return the content of ``sweep.json``.
 
     Parameters
     ----------
     explored, skipped
-        What was measured, and what could not be.
+        Points that were measured, and combinations that could not be.
     base
         The configuration whose parameters were varied.
     axes
-        Pairs of figures to compare; empty for :data:`cdu_synth.sweep.pareto.DEFAULT_AXES`, as far as they were measured.
+        Pairs of figures to compare; empty for :data:`cdu_synth.sweep.pareto.DEFAULT_AXES`, if they were measured.
     mode
-        The mode whose ratio and error count; None for jpeg-act, or the first of those units that do not have it.
+        Mode whose ratio and error are compared; None for jpeg-act, or the first mode of units that do not have it.
     about
-        Whatever else belongs to the report: command, block, versions ...
+        Further entries of the report: command, block, versions ...
     """
     ran = [one for one in explored if one.refused is None]
     refused = [Skipped(one.point.parameters, one.refused) for one in explored if one.refused is not None]
@@ -70,7 +70,7 @@ def summary(
 
 
 def of_content(content: dict[str, Any]) -> Report:
-    """The files of a report; without a front there is no plot."""
+    """Return the files of a report; without a front there is no plot."""
     files: dict[str, str | bytes] = {"sweep.json": json_text(content, 1), "sweep.md": markdown(content)}
     if any(front["points"] for front in content["fronts"]):
         files["pareto.png"] = plot.fronts(content)
@@ -79,7 +79,7 @@ def of_content(content: dict[str, Any]) -> Report:
 
 
 def markdown(content: Mapping[str, Any]) -> str:
-    """The report as a page."""
+    """Return the report as a page."""
     points, per_mode = content["points"], _mode_table(content["points"])
     failures = [(point, name, text) for point in points for name, text in point["errors"]]
     parts: list[str | Table] = [
@@ -107,7 +107,7 @@ def _lines(items: Iterable[str]) -> str:
 
 
 def _front(front: Mapping[str, Any]) -> str:
-    """What a front compares."""
+    """Return a sentence on the figures that a front compares."""
     figures = [pareto.FIGURES[front[axis]] for axis in ("x", "y")]
     words = [f"{figure.label}, {'larger' if figure.larger_is_better else 'smaller'} is better" for figure in figures]
     return f"Pareto front {front['letter']}: {' against '.join(words)}."
@@ -132,7 +132,7 @@ def _entry(number: int, one: Explored, mode: str | None) -> dict[str, Any]:
 
 
 def _table(points: Sequence[Mapping[str, Any]]) -> Table:
-    """One row per point; columns for what was measured anywhere."""
+    """Return a table with a row per point and columns for all figures that were measured anywhere."""
     names = [name for name in pareto.FIGURES if any(name in point["figures"] for point in points)]
     varied = list(dict.fromkeys(name for point in points for name in point["parameters"]))
     with_mode = any(point["mode"] for point in points)
@@ -148,7 +148,7 @@ def _table(points: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _mode_table(points: Sequence[Mapping[str, Any]]) -> Table:
-    """Ratio and error by mode, when a point has several; for each distinct result the points that have it."""
+    """Return a table of ratio and error by mode, if a point has several; each distinct result names its points."""
     names = ("ratio", "bytes_per_value", "relative_error")
     owners: dict[tuple[str, ...], list[str]] = {}
     for point in points if any(len(point["ratio"]) > 1 for point in points) else ():
@@ -160,7 +160,7 @@ def _mode_table(points: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _brief(version: str) -> str:
-    """A version, or the beginning of a checksum, which ``sweep.json`` has whole."""
+    """Return a version, or the beginning of a checksum, of which ``sweep.json`` has all digits."""
     return version[:_DIGITS] if len(version) == hashlib.sha256().digest_size * 2 else version
 
 

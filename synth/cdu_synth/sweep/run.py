@@ -1,4 +1,4 @@
-"""Carrying out tasks: each once, in parallel, and not again when its result is kept from an earlier run."""
+"""Execution of tasks: each once, in parallel, and not again if its result is kept from an earlier run."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from cdu_tools.files import write_whole
 from cdu_synth.sweep.task import Outcome, Task
 from cdu_synth.sweep.workers import Workers
 
-#: Tasks under way per worker: while one runs the next is on its way.
+#: Tasks in progress per worker: while one runs the next is on its way.
 _AHEAD = 2
 
 
 class Observer(Protocol):
-    """Is told how a sweep gets on."""
+    """Receiver of the events of a sweep."""
 
     def begin(self, what: str, total: int, kept: int) -> None:
-        """A round of measurements begins: so many different tasks, so many of them with kept results."""
+        """Begin a round of ``total`` different measurements, ``kept`` of which have kept results."""
 
     def done(self, task: Task, outcome: Outcome) -> None:
-        """A task has ended; not called for kept results."""
+        """Note the end of a task; not called for kept results."""
 
 
 class Kept:
-    """Results in a folder, a file ``MEASURE-HASH.json`` each. Files are written whole; what is no such file is no result."""
+    """Results in a folder, a file ``MEASURE-HASH.json`` each. Files are written atomically; other files are ignored."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def get(self, task: Task) -> dict[str, Any] | None:
-        """The result of a task, if it is here."""
+        """Return the result of a task, if it is kept."""
         try:
             content = json.loads((self._folder / f"{task.key}.json").read_text(encoding="utf-8"))
             result: dict[str, Any] = content["result"]
@@ -43,16 +43,16 @@ class Kept:
         return result
 
     def put(self, task: Task, done: dict[str, Any]) -> None:
-        """Keep what :func:`~cdu_synth.sweep.task.perform` returned, with all that it depends on."""
+        """Keep the result of :func:`~cdu_synth.sweep.task.perform`, with everything that it depends on."""
         self._folder.mkdir(parents=True, exist_ok=True)
         content = {"what": task.what, "versions": task.versions, **done}
         write_whole(self._folder / f"{task.key}.json", json.dumps(content, indent=1) + "\n")
 
 
 def run(tasks: Iterable[Task], workers: Workers, kept: Kept, observer: Observer) -> dict[str, Outcome]:
-    """Outcomes of tasks by key. A task that fails is an outcome and stops no other; nothing of it is kept.
+    """Return outcomes of tasks by key. A task that fails has an outcome and stops no other; its result is not kept.
 
-    When a process dies, the tasks under way are tried again, one at a time, to see whose fault it was.
+    If a process dies, the tasks in progress are repeated one at a time, to find the one that kills it.
     """
     different: dict[str, Task] = {}
     for task in tasks:
@@ -71,7 +71,7 @@ def run(tasks: Iterable[Task], workers: Workers, kept: Kept, observer: Observer)
 
 
 def _run(tasks: Sequence[Task], workers: Workers, kept: Kept, observer: Observer, outcomes: dict[str, Outcome]) -> list[Task]:
-    """Run tasks and add their outcomes; returns those that were under way when a process died."""
+    """Run tasks and add their outcomes; return those that were in progress when a process died."""
     waiting, running, lost = list(reversed(tasks)), dict[Future[dict[str, Any]], Task](), list[Task]()
     while waiting or running:
         while waiting and len(running) < _AHEAD * workers.count:

@@ -1,4 +1,4 @@
-"""The design space: a configuration, and the values that some of its parameters take."""
+"""Design space: a configuration, and the values that some of its parameters take."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ Space = Mapping[str, Sequence[str]]
 class Point:
     """One configuration of a space."""
 
-    parameters: dict[str, str]  #: those that are varied, in the form that ``--set`` takes
+    parameters: dict[str, str]  #: the varied parameters, in the form that ``--set`` takes
     config: CduConfig
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A combination of values that is no point."""
+    """Combination of values that is not a point."""
 
     parameters: dict[str, str]
     reason: str
 
 
 def parse(settings: Sequence[str]) -> dict[str, list[str]]:
-    """The space of ``KEY=VALUE,VALUE`` texts; values of a parameter that is a set are separated by ``|``.
+    """Return the space of ``KEY=VALUE,VALUE`` texts; values of a parameter that is a set are separated by ``|``.
 
-    ``cdus=1,2,4``, ``modes=jpeg-act|sfpr,sfpr+zvc``. Raises UserError for a text of another form or a parameter that comes
-    or a value twice, ConfigError for an unknown parameter.
+    ``cdus=1,2,4``, ``modes=jpeg-act|sfpr,sfpr+zvc``. Raises UserError for a text of another form and for a parameter or value
+    that is given twice, ConfigError for an unknown parameter.
     """
     space: dict[str, list[str]] = {}
     for setting in settings:
@@ -56,7 +56,7 @@ def parse(settings: Sequence[str]) -> dict[str, list[str]]:
 
 
 def read(path: Path) -> dict[str, list[str]]:
-    """The space of a TOML file: parameters as keys, each with the array of its values (of a set, an array of arrays).
+    """Return the space of a TOML file: parameters as keys, each with an array of its values (for sets an array of arrays).
 
     Raises UserError for a file of another form, ConfigError for an unknown parameter.
     """
@@ -76,7 +76,7 @@ def read(path: Path) -> dict[str, list[str]]:
 
 
 def points(base: CduConfig, space: Space, sample: int | None = None, seed: int = 0) -> tuple[list[Point], list[Skipped]]:
-    """All combinations of the values of a space, or ``sample`` of them at random, that are valid and differ; and the others.
+    """Return all combinations of a space that are valid and differ, or a random ``sample`` of them; and the skipped ones.
 
     Raises UserError for a sample of less than one.
     """
@@ -103,12 +103,12 @@ def points(base: CduConfig, space: Space, sample: int | None = None, seed: int =
 
 
 def text_of(value: Any) -> str:
-    """A parameter in the form that ``--set`` takes."""
+    """Return a parameter in the form that ``--set`` takes."""
     return ",".join(map(str, value)) or NOTHING if isinstance(value, tuple) else str(value)
 
 
 def _combination(space: Space, number: int) -> dict[str, str]:
-    """The combination of that number; the last parameter changes fastest."""
+    """Return combination ``number``; the last parameter changes fastest."""
     texts = {}
     for name, values in reversed(list(space.items())):
         number, place = divmod(number, len(values))
@@ -117,7 +117,7 @@ def _combination(space: Space, number: int) -> dict[str, str]:
 
 
 def _is_set(name: str) -> bool:
-    """Whether the values of a parameter are sets; ConfigError when it cannot be varied."""
+    """Return whether the values of a parameter are sets; ConfigError if the parameter cannot be varied."""
     defaults = {field.name: field.default for field in fields(CduConfig) if field.name != "name"}
     if name not in defaults:
         raise ConfigError(f"{name!r} is not a parameter that can be varied: use {', '.join(sorted(defaults))}")

@@ -1,4 +1,4 @@
-"""The study of ``cdu sweep``: area, clock, and whatever else is measured, of many configurations."""
+"""The study of ``cdu sweep``: area, clock, and further measures of many configurations."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ from cdu_synth.sweep.space import Point, Skipped, Space, points
 from cdu_synth.sweep.task import Measure, Outcome, Task
 from cdu_synth.sweep.workers import ClusterWorkers, LocalWorkers, check_address
 
-#: What can be measured here, beside what a caller adds.
+#: Name of the measure of area and clock, to which a caller can add others.
 AREA = "area"
-#: A measure with its name in the report, and a phrase on how it is measured.
+#: A measure with its name in the report, and a phrase on its method.
 Noted = tuple[Measure, str, str]
-#: Makes a measure that needs the folder of the results, and shows how far it is.
+#: Makes a measure that needs the folder of the results, and shows the progress of that.
 Preparation = Callable[[Path, Progress], Noted]
 
 
 @dataclass(frozen=True)
 class SweepSettings:
-    """Which configurations are measured, and how. UserError for what is not allowed.
+    """Settings of a sweep. UserError for settings that are not allowed.
 
     Parameters
     ----------
     config
         Configuration whose parameters are varied.
     space
-        The values by parameter.
+        Values of each varied parameter.
     area
         Whether area and clock are measured.
     block
-        Block that is meant; ``array`` is the whole unit.
+        Name of the block to measure; ``array`` is the whole unit.
     sample, seed
-        Only so many combinations, drawn with the seed; None is all.
+        Number of combinations to draw at random, and the seed; None for all combinations.
     pdk, clock_ns, yosys, recipes
-        As of :class:`cdu_synth.area.synthesise_blocks.SynthesisSettings`.
+        Those of :class:`cdu_synth.area.synthesise_blocks.SynthesisSettings`.
     mode
-        Mode whose ratio and error count; None is jpeg-act, or a unit's first mode.
+        Mode whose ratio and error are compared; None for jpeg-act, or a unit's first mode.
     axes
-        Pairs of figures to compare (:func:`cdu_synth.sweep.pareto.axes`); none are the usual ones.
+        Pairs of figures to compare (:func:`cdu_synth.sweep.pareto.axes`); empty for the default ones.
     jobs
-        Processes on this machine; None is its number of processors.
+        Number of processes on this machine; None for its number of processors.
     scheduler
-        Address of the scheduler of a Dask cluster that measures in their place.
+        Address of the scheduler of a Dask cluster that measures instead.
     """
 
     config: CduConfig
@@ -106,13 +106,13 @@ class SweepSettings:
 
     @property
     def synthesis(self) -> Area | None:
-        """The measure of area and clock."""
+        """Return the measure of area and clock, or None if ``area`` is false."""
         recipes = tuple(self.recipes)
         return Area(self.block, self.pdk, self.clock_ns, recipes, self.yosys) if self.area else None
 
     @property
     def workers(self) -> ClusterWorkers | LocalWorkers:
-        """What measures."""
+        """Return the workers that carry out the measurements."""
         return LocalWorkers(self.jobs or os.cpu_count() or 1) if self.scheduler is None else ClusterWorkers(self.scheduler)
 
 
@@ -124,27 +124,27 @@ def sweep_space(
     command: str,
     progress: Progress | None = None,
 ) -> Report:
-    """Measure all points, and tell which of them no other beats: ``sweep.json``, ``sweep.md``, ``pareto.png``.
+    """Measure all points and find those on the Pareto fronts: ``sweep.json``, ``sweep.md``, ``pareto.png``.
 
     Parameters
     ----------
     settings
-        The points, and how area is measured.
+        The points, and the settings of the area measure.
     measures, prepared
-        What else is measured; the latter once the folder is there.
+        Further measures; those of ``prepared`` are made once the folder exists.
     folder
-        Every result is kept in its ``points`` as soon as it is there, and taken from there by the next sweep.
+        Folder of the report. Each result is kept in its ``points`` when it is found, and reused by the next sweep.
     command
-        What the report says that it was made by.
+        Command line that the report states.
     progress
-        Is told every measurement.
+        Receives every measurement.
 
-    A point that fails is one that the report names. Raises MissingToolError when a tool of a measure is not here.
+    A point that fails is named in the report. Raises MissingToolError if a tool of a measure is missing.
     """
     shown = progress or Silent()
     area, (found, skipped) = settings.synthesis, settings.points
     for work in (*([area] if area else []), *(measure for measure, _, _ in measures)):
-        work.versions()  # what is missing here is said before anything is written
+        work.versions()  # a missing tool is reported before anything is written
     with settings.workers as workers:
         make_folder(folder)
         noted = [*measures, *(prepare(folder, shown) for prepare in prepared)]
@@ -170,16 +170,16 @@ def _area_note(area: Area | None) -> dict[str, str]:
 
 
 class _Told:
-    """Tells a :class:`~cdu_tools.progress.Progress` what an observer of a sweep is told."""
+    """Pass the events of a sweep on to a :class:`~cdu_tools.progress.Progress`."""
 
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
 
     def begin(self, what: str, total: int, kept: int) -> None:
-        """See :class:`cdu_synth.sweep.run.Observer`."""
+        """Implement :class:`cdu_synth.sweep.run.Observer`."""
         self._shown.begin(f"{what}, {kept} kept from before" if kept else what, total - kept)
 
     def done(self, task: Task, outcome: Outcome) -> None:
-        """See :class:`cdu_synth.sweep.run.Observer`."""
+        """Implement :class:`cdu_synth.sweep.run.Observer`."""
         self._shown.say(f"{task.work.name}: {task.label}{f': {outcome.message}' if outcome.error else ''}")
         self._shown.step()

@@ -1,4 +1,4 @@
-"""One measurement of a sweep: what is measured, with what, and doing it on any worker."""
+"""Measurement of a sweep: its kind, its inputs, and its execution on any worker."""
 
 from __future__ import annotations
 
@@ -17,47 +17,48 @@ from cdu_tools.errors import UserError
 
 
 class Work(Protocol):
-    """A kind of measurement. Hashable, and pickled on its way to workers, which have the same packages and no common
-    folder.
+    """A kind of measurement.
+
+    Objects are hashable, and pickled for workers, which have the same packages but no common folder.
     """
 
     @property
     def name(self) -> str:
-        """Name in results and file names."""
+        """Return the name in results and file names."""
 
     def versions(self) -> dict[str, str]:
-        """Everything on this machine that results depend on: versions of tools, checksums of sources and libraries."""
+        """Return everything on this machine that results depend on: versions of tools, checksums of sources and libraries."""
 
     def run(self, what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
         """Measure ``what`` and return plain values."""
 
 
 class Measure(Work, Protocol):
-    """A measurement that follows from a configuration alone."""
+    """A measurement that depends on a configuration alone."""
 
     def whats(self, config: CduConfig) -> Iterable[dict[str, Any]]:
-        """Everything that there is to be measured of a configuration, each as the plain values that it depends on.
+        """Return all measurements of a configuration, each as the plain values that it depends on.
 
-        Raises ConfigError for a configuration of which there is nothing.
+        Raises ConfigError for a configuration without any.
         """
 
 
 @dataclass(frozen=True)
 class Task:
-    """A measurement to be done once, however many points it belongs to.
+    """A measurement that is done once, however many points it belongs to.
 
     Parameters
     ----------
     work
-        Its kind.
+        Kind of the measurement.
     versions
-        What ``work`` says about the machine that keeps the results; workers must be able to say the same.
+        ``work.versions()`` on the machine that keeps the results; workers must have the same.
     what
         Plain values that the result depends on.
     label
-        What a user calls it.
+        Name of the measurement for the user.
     attachment
-        A text that is needed besides and follows from ``what``.
+        Further text that is needed and follows from ``what``.
     """
 
     work: Work
@@ -68,7 +69,7 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """Name of the result: equal keys are equal measurements."""
+        """Return the name of the result: equal keys are equal measurements."""
         content = {"what": self.what, "versions": self.versions}
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         return f"{self.work.name}-{digest[:32]}"
@@ -76,21 +77,21 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a task: a result, or an error in its place."""
+    """Outcome of a task: a result, or an error in its place."""
 
     result: dict[str, Any] | None
     error: BaseException | None = None
 
     @property
     def message(self) -> str:
-        """The error in words; the name of its kind goes before what no user can mend."""
+        """Return the error in words, preceded by its type if it is not a UserError."""
         return str(self.error) if isinstance(self.error, UserError) else f"{type(self.error).__name__}: {self.error}"
 
 
 def perform(work: Work, versions: Mapping[str, str], what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
-    """Carry out a task, here. Returns the result, where it was made (host and process), and the seconds that it took.
+    """Carry out a task in this process; return the result, its origin (host and process), and its duration in seconds.
 
-    UserError when this machine has other versions than the one that keeps the results.
+    Raises UserError if this machine has other versions than the one that keeps the results.
     """
     start, here = time.monotonic(), work.versions()
     if here != dict(versions):

@@ -1,4 +1,4 @@
-"""Where the tasks of a sweep run: processes of this machine, or the workers of a Dask cluster."""
+"""Workers of a sweep: processes of this machine, or the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from cdu_tools.parallel import processes
 
 from cdu_synth.sweep.task import Task, Work, perform
 
-#: Address of a scheduler.
+#: Pattern of the address of a scheduler.
 _ADDRESS = r"(tcp|tls|ws|wss|ucx|inproc)://\S+"
-#: Seconds that a scheduler has to answer.
+#: Seconds until a scheduler must have answered.
 _CONNECT_SECONDS = 30
 
 
 def check_address(address: str) -> None:
-    """UserError for a text that cannot be the address of a scheduler."""
+    """Raise UserError for a text that cannot be the address of a scheduler."""
     if re.fullmatch(_ADDRESS, address) is None:
         raise UserError(f"{address!r} is no address of a Dask scheduler: use tcp://HOST:PORT")
 
 
 class Workers(AbstractContextManager["Workers"], ABC):
-    """Carries out tasks; a context manager that ends what it has started."""
+    """Carry out tasks; a context manager that ends the processes that it has started."""
 
     @abstractmethod
     def submit(self, task: Task) -> Future[dict[str, Any]]:
@@ -39,18 +39,18 @@ class Workers(AbstractContextManager["Workers"], ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """Tasks that run at the same time."""
+        """Return the number of tasks that run at the same time."""
 
 
 class LocalWorkers(Workers):
-    """``jobs`` processes of this machine. When this process ends, in whatever way, they end what they run, and themselves."""
+    """Pool of ``jobs`` processes of this machine, which end with their tasks when this process ends for any reason."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
         self._pool: ProcessPoolExecutor | None = None
 
     def submit(self, task: Task) -> Future[dict[str, Any]]:
-        """See :class:`Workers`. A pool whose process has died is replaced."""
+        """Implement :class:`Workers`. A pool in which a process has died is replaced."""
         if self._pool is None:
             self._pool = processes(self._jobs)
         try:
@@ -61,11 +61,11 @@ class LocalWorkers(Workers):
 
     @property
     def count(self) -> int:
-        """See :class:`Workers`."""
+        """Implement :class:`Workers`."""
         return self._jobs
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Wait for what still runs, or not when an error is under way."""
+        """Wait for running tasks, unless an exception is propagating."""
         if self._pool is not None:
             self._pool.shutdown(wait=kind is None, cancel_futures=kind is not None)
 
@@ -76,10 +76,10 @@ class ClusterWorkers(Workers):
     Parameters
     ----------
     address
-        Of the scheduler, ``tcp://HOST:PORT``.
+        Address of the scheduler, ``tcp://HOST:PORT``.
 
-    Raises MissingToolError when Dask is not installed, UserError when there is no scheduler or it has no workers, or workers
-    that run several tasks in one process: simulators are told their settings by the environment of the process.
+    Raises MissingToolError if Dask is not installed, UserError if there is no scheduler, if it has no workers, or if its
+    workers run several tasks in one process: simulators are configured by the environment of the process.
     """
 
     def __init__(self, address: str) -> None:
@@ -101,26 +101,26 @@ class ClusterWorkers(Workers):
         self._shared: dict[Work, Any] = {}
 
     def submit(self, task: Task) -> Future[dict[str, Any]]:
-        """See :class:`Workers`. Kinds of measurements, which may be large, go to every worker once."""
+        """Implement :class:`Workers`. Kinds of measurements, which may be large, are sent to every worker once."""
         return self._executor.submit(_perform_packed, self._packed(task.work), task.versions, task.what, task.attachment)
 
     def _packed(self, work: Work) -> Any:
-        """The pickled object on the workers, which would unpickle it while they should answer their scheduler."""
+        """Return the pickled object on the workers; unpickling it there would delay their answers to the scheduler."""
         if work not in self._shared:
             self._shared[work] = self._client.scatter(pickle.dumps(work), broadcast=True, hash=False)
         return self._shared[work]
 
     @property
     def count(self) -> int:
-        """See :class:`Workers`; clusters grow and shrink."""
+        """Implement :class:`Workers`; the number changes as the cluster grows and shrinks."""
         return max(1, len(self._client.nthreads()))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Give back what still waits; the cluster stays."""
+        """Cancel waiting tasks; the cluster keeps running."""
         self._executor.shutdown(wait=False)
         self._client.close()
 
 
 def _perform_packed(packed: bytes, versions: Mapping[str, str], what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
-    """:func:`~cdu_synth.sweep.task.perform` with pickled work."""
+    """Do :func:`~cdu_synth.sweep.task.perform` with pickled work."""
     return perform(pickle.loads(packed), versions, what, attachment)

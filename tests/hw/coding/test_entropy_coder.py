@@ -1,4 +1,4 @@
-"""The entropy coder of JPEG-BASE in Amaranth's simulator: its cases, and libjpeg's files."""
+"""Entropy coder of JPEG-BASE in Amaranth's simulator: its cases, and libjpeg's files."""
 
 from random import Random
 
@@ -21,7 +21,7 @@ from cdu_verif.benches.in_amaranth import assert_passes
 from cdu_verif.cases.entropy_coder import columns, segments, symbol_count, wrong_scans
 from plain_jpeg import libjpeg_file, libjpeg_samples, photograph, read_file
 
-#: What of the wrong segments no code of a few bits can hide.
+#: Kinds of invalid segments that stay invalid whatever the codes of few bits are.
 ALWAYS_WRONG = ("markers", "open_mark", "no_code", "zrl_to_the_end", "dc_out_of_range")
 
 
@@ -30,7 +30,7 @@ def ports_of(component):
 
 
 def encoded(blocks):
-    """The segment of blocks (n, 64) in zig-zag order, by the hardware, and its cycles."""
+    """Return the hardware's segment of blocks (n, 64) in zig-zag order, and its cycles."""
     encoder = EntropyEncoder(CduConfig())
     ports = ports_of(encoder)
     received, cycles = play(encoder, columns(ports, "i", [blocks]))
@@ -40,7 +40,7 @@ def encoded(blocks):
 
 
 def decoded(scans):
-    """Of each segment the blocks (n, 8, 8), by the hardware, and whether the last one has an error; and the cycles."""
+    """Return for each segment the hardware's blocks (n, 8, 8) and whether the last one has an error; and the cycles."""
     decoder = EntropyDecoder(CduConfig())
     ports = ports_of(decoder)
     received, cycles = play(decoder, segments(ports, "i", scans))
@@ -61,7 +61,7 @@ def test_cases(block):
 
 @pytest.fixture(scope="module")
 def file():
-    """A part of a photograph by libjpeg, with its standard tables."""
+    """Return a part of a photograph by libjpeg, with its standard tables."""
     return read_file(libjpeg_file(photograph()[:40, :64], quality=80))
 
 
@@ -93,7 +93,7 @@ def test_libjpeg_decodes_what_the_encoder_writes():
 
 
 def test_wrong_segments_are_told():
-    """As many blocks as are right, then one with an error; some of the bench's segments of each kind."""
+    """Invalid segments give the valid blocks, then one with an error; some of the bench's segments of each kind."""
     scans = [segment for kind in wrong_scans(Random(0)).values() for segment in Random(1).sample(kind, 3)]
     found, _ = decoded(scans)
     for segment, (blocks, error) in zip(scans, found, strict=True):

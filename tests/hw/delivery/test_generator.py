@@ -1,4 +1,4 @@
-"""What is kept of a generated block is what would be generated, and it is generated once."""
+"""Cache of generated blocks: its content equals a new generation, and each block is generated once."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def test_nothing_is_kept_of_what_cannot_be_generated(monkeypatch, tmp_path):
 
 
 def test_two_units_have_no_name_of_a_file_or_module_in_common(tmp_path):
-    """Two units that ``--set`` made of one configuration may stand in one system."""
+    """Two units that ``--set`` made of one configuration can be used in one system."""
     made = [generator.kept(CduConfig(modes=("sfpr",), cdus=cdus)) for cdus in (1, 2)]
     files = [{path.name for path in one.write(tmp_path)} for one in made]
     modules = [set(re.findall(r"^module (\w+)", one.verilog, re.MULTILINE)) for one in made]

@@ -1,4 +1,4 @@
-"""What a unit's registers are to other programs: SystemRDL and SVD say what the table says, and PeakRDL takes them."""
+"""Register descriptions for other programs: SystemRDL and SVD agree with the table, and PeakRDL accepts them."""
 
 import importlib
 import shutil
@@ -27,7 +27,7 @@ CONFIGURATIONS = {
 
 @dataclass(frozen=True)
 class Bits:
-    """A field of a register: where it is, who may do what, what it is after a reset, which numbers have names."""
+    """A field of a register: its bits, access by both sides, value after a reset, and named numbers."""
 
     low: int
     width: int
@@ -37,7 +37,7 @@ class Bits:
 
 
 def wanted(config):
-    """Fields by (block, register, index, field) with the address of the register; from the tables alone."""
+    """Return fields by (block, register, index, field) with the address of the register, from the tables alone."""
     tables = [("", 0, GLOBAL), *((c.value, c.base, channel_registers(c, config)) for c in Channel)]
     tables += [(f"dma_{c.value}", dma_base(c), DMA_CHANNEL) for c in Channel] if config.dma_bits else []
     fixed, found = read_only_values(config), {}
@@ -46,10 +46,10 @@ def wanted(config):
             reset = fixed.get(entry.name, entry.reset)
             access = entry.access
             if entry.name.startswith("SHIFTS") and "jpeg-act" not in config.modes:
-                access = Access.RO  # writes do nothing in units without the mode
+                access = Access.RO  # writes have no effect in units without the mode
             if config.dma_bits and block in [channel.value for channel in Channel]:
                 if access is Access.WO:
-                    continue  # commands are the engine's alone
+                    continue  # only the engine writes commands
                 access = Access.RO
             for index in range(entry.count):
                 place = base + entry.offset + 4 * index
@@ -128,7 +128,7 @@ def test_svd_says_what_the_table_says(config):
 
 
 def test_svd_keeps_to_the_schema_of_arm(config):
-    """A file of the schema comes with cmsis-svd."""
+    """The file follows the schema that comes with cmsis-svd."""
     etree, cmsis_svd = pytest.importorskip("lxml.etree"), pytest.importorskip("cmsis_svd")
     schemas = sorted(Path(cmsis_svd.__file__).parent.glob("schemas/CMSIS-SVD_1_3_*.xsd"))
     assert schemas

@@ -5,7 +5,7 @@ import re
 import pytest
 from cdu_tools import verilator
 
-#: What somebody may add to a module: a rule, and text at the end of its last line.
+#: Mistakes that can be added to a module: a rule, and text at the end of its last line.
 MISTAKES = [
     ("UNUSEDSIGNAL", "wire planted = 1'h1;"),
     ("WIDTHEXPAND", "wire [3:0] unused = 3'h1;"),

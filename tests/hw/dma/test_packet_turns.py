@@ -1,4 +1,4 @@
-"""Clients at one reader or writer of memory: each packet whole, its words to and from its own client, in turn."""
+"""Clients of one reader or writer of memory: each packet is whole, its words belong to its own client, clients take turns."""
 
 from collections import deque
 from random import Random
@@ -20,7 +20,7 @@ def simulated(turns, bench):
 
 
 class Client:
-    """How many packets a client has asked for, and what came of them."""
+    """Number of packets that a client has asked for, and the words and results that it received."""
 
     def __init__(self):
         self.asked = 0
@@ -77,7 +77,7 @@ def test_readers_clients_get_their_own_words(clients, willing):
         addresses = [number << 8 | packet for packet in range(PACKETS)]
         assert client.words == [address for address in addresses for _ in range(1 + address % 3)]
         assert client.results == [address & 1 for address in addresses]
-    # All ask all the time: nobody is served twice before another
+    # All ask all the time: no client is served twice before another
     order = [address >> 8 for address in served]
     assert all(len(set(order[place : place + clients])) == clients for place in range(len(order) - clients))
 

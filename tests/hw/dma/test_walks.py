@@ -1,4 +1,4 @@
-"""What the DMA engine makes of a descriptor: counts as those of the bitstream, segments in the order of the golden model."""
+"""Walks of the DMA engine: counts as in the bitstream, segments in the order of the golden model."""
 
 import math
 from random import Random
@@ -37,7 +37,7 @@ def described(shape, mode, **changed):
 
 
 def planned(descriptors, channel=Channel.COMPRESS, config=CONFIG):
-    """Counts and errors of descriptors, and the cycles that they took."""
+    """Return counts and errors of descriptors, and the cycles that they took."""
     planner, found = JobPlanner(config, channel), []
 
     async def bench(ctx):
@@ -95,14 +95,14 @@ def test_what_is_wrong_is_found():
 
 
 def test_a_later_product_that_is_too_large_is_found():
-    """Extents that fit, maps that fit, and a matrix that does not."""
+    """The extents fit and the maps fit, but the matrix does not."""
     assert planned([described((1, 1, 1, 1), Mode.SFPR, n=1 << 10, c=1 << 10, h=1 << 5, w=1 << 5)])[0][1] == {"bad_shape"}
     assert planned([described((1, 1, 1, 1), Mode.BRC, w=(1 << 29) - 7)])[0][1] == {"bad_shape"}
     assert planned([described((1, 1, 1, 1), Mode.BRC, w=(1 << 29) - 8)])[0][1] == set()
 
 
 def segments(config, descriptor, channel=Channel.COMPRESS):
-    """The segments of a tensor."""
+    """Return the segments of a tensor."""
     ((counts, errors),) = planned([descriptor], config=config)
     assert not errors
     walk, found = TensorWalk(config, channel), []
@@ -132,7 +132,7 @@ def segments(config, descriptor, channel=Channel.COMPRESS):
 
 
 def numbers_of(found, value_bytes):
-    """The numbers of the values that segments name, from 1 on; padding as the reader makes it."""
+    """Return the numbers of the values that segments name, from 1 on; padding as the reader makes it."""
     numbers, last = [], 0
     for address, size, pad, repeats, _ in found:
         numbers += [1 + address // value_bytes + place for place in range(size // value_bytes)]
@@ -145,7 +145,7 @@ def numbers_of(found, value_bytes):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("value_format", ["fp32", "bf16"])
 def test_segments_are_the_beats_of_the_golden_model(mode, shape, value_format):
-    """Every value is its own number: what the golden model feeds, with its padding, is what the segments name."""
+    """Every value is its own number: the golden model's values with padding are those that the segments name."""
     config = CduConfig(value_format=value_format, modes=MODES)
     value_bytes = config.dtype.bits // 8
     extents = tensor_extents(shape, mode)
@@ -159,7 +159,7 @@ def test_segments_are_the_beats_of_the_golden_model(mode, shape, value_format):
 @pytest.mark.parametrize("mode", [mode for mode in Mode if mode.has_ranges])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_values_come_back_without_what_was_repeated(mode, shape):
-    """Where a payload is decompressed, padding has no place in memory."""
+    """Padding of a payload that is decompressed is not written to memory."""
     found = segments(CONFIG, described(shape, mode), Channel.DECOMPRESS)
     assert sum(size for _, size, *_ in found) == 4 * math.prod(shape)
     assert sum(size + pad for _, size, pad, *_ in found) == 4 * LANES * MatrixView.of(shape, mode).beats
@@ -167,7 +167,7 @@ def test_values_come_back_without_what_was_repeated(mode, shape):
 
 @pytest.mark.parametrize("mode", [Mode.JPEG_ACT, Mode.SFPR_ZVC, Mode.BYPASS, Mode.DIVISION, Mode.ACTNN])
 def test_strides_lead_to_any_layout(mode):
-    """A part of a larger tensor, with its samples backwards: the same order as of a copy."""
+    """A part of a larger tensor, with its samples in reverse order, has the order of a copy."""
     whole = torch.arange(1, 1 + 4 * 5 * 12 * 40, dtype=torch.float32).view(4, 5, 12, 40)
     part = whole[1:3, 1:4, 2:11, 3:33].flip(0)
     begin = int(part[0, 0, 0, 0]) - 1
@@ -179,7 +179,7 @@ def test_strides_lead_to_any_layout(mode):
 
 
 def scales_of(**job):
-    """Places of the bytes that a walk over scales names, from the first one on."""
+    """Return the offsets of the bytes that a walk over scales names, from the first one on."""
     walk, found = ScaleWalk(CONFIG), []
 
     async def bench(ctx):
@@ -199,7 +199,7 @@ def scales_of(**job):
 
 
 def bytes_of(numbers, size):
-    """Places of the bytes of scales of some numbers."""
+    """Return the offsets of the bytes of scales with some numbers."""
     return [size * number + place for number in numbers for place in range(size)]
 
 

@@ -1,4 +1,4 @@
-"""What deals blocks out and gathers them: random and steady cases in Amaranth's simulator."""
+"""Distributor and gatherer of blocks: random and steady cases in Amaranth's simulator."""
 
 import pytest
 from cdu_spec.config import CONFIGS, CduConfig

@@ -1,4 +1,4 @@
-"""What the benches of half duplex do not see: paths from one direction to the other."""
+"""Paths from one direction to the other in half duplex, which its benches cannot see."""
 
 from cdu.delivery.verilog import convert
 from cdu.unit.duplex import HalfDuplex
@@ -6,7 +6,7 @@ from cdu_spec.config import CduConfig
 from cdu_tools import yosys
 from cdu_verif.formal.stream_rules import REGISTERS
 
-#: Names of the registers and signals of a direction, and of the signals by which its coder makes others wait.
+#: Names of the registers and signals of a direction, and of the signals by which its coder stalls others.
 COMPRESSION = "compression.*", "compression.packer.*__ready"
 DECOMPRESSION = "decompression.*", "decompression.unpacker.*__ready"
 

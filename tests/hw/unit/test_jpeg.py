@@ -31,24 +31,24 @@ def ports_of(component):
 
 
 def level_shifted(samples):
-    """Blocks (n, 8, 8) of int8 of an image of uint8."""
+    """Return blocks (n, 8, 8) of int8 of an image of uint8."""
     return tiles(torch.from_numpy((samples.astype(int) - 128).astype(np.int8)))
 
 
 def image_of(blocks):
-    """The image of uint8 of blocks of samples."""
+    """Return the image of uint8 of blocks of samples."""
     across = SIDES[1] // 8
     return blocks.reshape(-1, across, 8, 8).transpose(1, 2).reshape(SIDES).numpy().astype(int) + 128
 
 
 def assert_near(samples, others):
-    """Within one, and that of few samples."""
+    """Assert that samples differ by at most one, and few of them at all."""
     assert np.abs(samples - others).max() <= 1
     assert (samples != others).mean() < 0.01
 
 
 def encoded(scans, divisors):
-    """The segments of scans of blocks (n, 8, 8), by the hardware."""
+    """Return the hardware's segments of scans of blocks (n, 8, 8)."""
     encoder = JpegEncoder(CONFIG)
     ports = ports_of(encoder)
     received, _ = play(encoder, sample_rows(ports, "i", scans), {"divisors": port_table(divisors)})
@@ -63,7 +63,7 @@ def encoded(scans, divisors):
 
 
 def decoded(scans, divisors):
-    """Of each segment the blocks (n, 8, 8) of samples, by the hardware, and whether the last one has an error."""
+    """Return for each segment the hardware's blocks (n, 8, 8) of samples, and whether the last one has an error."""
     decoder = JpegDecoder(CONFIG)
     ports = ports_of(decoder)
     received, _ = play(decoder, segments(ports, "i", scans), {"divisors": port_table(divisors)})
@@ -85,17 +85,17 @@ def test_cases(block, options):
 
 @pytest.fixture(scope="module")
 def picture():
-    """A part of a photograph, whole blocks."""
+    """Return a part of a photograph, whole blocks."""
     return photograph()[: SIDES[0], : SIDES[1]]
 
 
-#: The finer table has more of all that a segment can hold.
+#: The finer table uses more of the features of a segment.
 QUALITIES = (pytest.param(75, marks=pytest.mark.campaign), 95)
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
 def test_libjpeg_decodes_what_the_encoder_writes(picture, quality):
-    """Within one of the golden model's samples, and nearly as near to the picture as libjpeg's own file, which is as long."""
+    """Samples are within one of the golden model's, and nearly as close to the picture as libjpeg's file of the same length."""
     divisors, blocks = image_table(quality), level_shifted(picture)
     height, width = SIDES
     segment, *halves = encoded([blocks, *blocks.chunk(2)], divisors)
@@ -113,7 +113,7 @@ def test_libjpeg_decodes_what_the_encoder_writes(picture, quality):
 
 @pytest.mark.parametrize("quality", QUALITIES)
 def test_the_decoder_reads_what_libjpeg_writes(picture, quality):
-    """Within one of libjpeg's samples, between segments that are wrong."""
+    """Samples are within one of libjpeg's, between invalid segments."""
     data = libjpeg_file(picture, quality=quality)
     file = read_file(data)
     assert (file.dc, file.ac) == tuple((table.counts, table.symbols) for table in (STANDARD.dc, STANDARD.ac))

@@ -1,4 +1,4 @@
-"""What codes and decodes mode mx beside the lanes, at every number of rows per cycle: golden bytes and values, with stalls."""
+"""Encoder and decoder of mode mx, at every number of rows per cycle: golden bytes and values, with stalls."""
 
 from random import Random
 
@@ -25,7 +25,7 @@ CONFIGS = [
 
 
 def _moved(component, sent):
-    """The payloads, as fields, that come out of a component for those that go in, which are dictionaries of fields."""
+    """Return the payloads that come out of a component for those that go in, both as dictionaries of fields."""
     rng, got = Random(1), []
 
     async def feed(ctx):
@@ -57,7 +57,7 @@ def _moved(component, sent):
 
 
 def _jobs(config):
-    """For every format and rule values (n, 32) of a job of the configuration's number format, a whole number of blocks."""
+    """Return for every format and rule values (n, 32) of a job of the configuration's number format, whole blocks."""
     random = torch.Generator().manual_seed(4)
     for number, (name, rule) in enumerate((name, rule) for name in MX_FORMATS for rule in ScaleRule):
         blocks = 1 + number % 5

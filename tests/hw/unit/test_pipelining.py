@@ -1,4 +1,4 @@
-"""What the parameters for a shorter clock period add: registers inside products, and latency."""
+"""Effects of the parameters for a shorter clock period: registers inside products, and latency."""
 
 from random import Random
 
@@ -21,7 +21,7 @@ from cdu_spec.dct import constant
 
 
 def _clocked(module, inputs, outputs, stimulus, latency):
-    """Outputs ``latency`` cycles after each tuple of inputs, one of which comes per cycle."""
+    """Return the outputs ``latency`` cycles after each tuple of inputs, one of which comes per cycle."""
     found = []
 
     async def bench(context):

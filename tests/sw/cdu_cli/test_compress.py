@@ -1,15 +1,22 @@
 """The commands ``cdu compress`` and ``cdu decompress``."""
 
+import inspect
 import json
 import pickle
+import re
+import weakref
 
 import actcodec
 import numpy as np
 import pytest
 import torch
 import typer
+from actcodec.codecs import container
 from cdu_cli import compress
+from cdu_cli.tensor_compression import TensorCompression
+from cdu_cli.tensor_files import read_tensors
 from cdu_spec import UserError
+from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 
@@ -126,26 +133,27 @@ def bad_files(folder):
     (folder / "header.npy").write_bytes(whole[:20])
     (folder / "garbled.npy").write_bytes(whole[:10] + b"{(((" + whole[14:])
     np.savez(folder / "archive.npy.npz", np.ones(3))
-    (folder / "archive.npy.npz").rename(folder / "archive.npy")
+    (folder / "archive.npy").write_bytes((folder / "archive.npy.npz").read_bytes()[:-9])
+    (folder / "hollow").mkdir()
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("absent.npy", "No such file"),
-        ("double.npy", "holds float64: use float32 or float16"),
+        ("double.npy", "holds float64: use float32, bfloat16, float16, or convert with --cast"),
         ("nan.npy", "NaN or infinite"),
         ("empty.npy", "empty tensor"),
         ("flat.npy", "use sfpr"),
         ("objects.npy", "Python objects"),
-        ("pickle.npy", "no whole .npy file"),
-        ("text.npy", "no whole .npy file"),
-        ("nothing.npy", "no whole .npy file"),
+        ("pickle.npy", "it is no .npy, .npz, .safetensors or torch"),
+        ("text.npy", "it is no .npy, .npz, .safetensors or torch"),
+        ("nothing.npy", "it is no .npy, .npz, .safetensors or torch"),
         ("cut.npy", "no whole .npy file"),
         ("header.npy", "no whole .npy file"),
         ("garbled.npy", "no whole .npy file"),
-        ("archive.npy", "no whole .npy file"),
-        (".", "Is a directory"),
+        ("archive.npy", "no whole .npz or torch file"),
+        ("hollow", "the folder .*hollow has no file that ends with .npy, .npz, "),
     ],
 )
 def test_bad_input_leaves_no_output(run, tmp_path, name, message):
@@ -195,3 +203,141 @@ def test_an_existing_file_survives_a_failure(run, array, tmp_path):
     with pytest.raises(UserError):
         run("compress", path, tmp_path / "out.cdu", "--codec", "zip")
     assert (tmp_path / "out.cdu").read_bytes() == b"precious"
+
+
+def named_files(folder):
+    """Files of the same tensors in every format with names."""
+    generator = torch.Generator().manual_seed(0)
+    tensors = {"conv.weight": torch.randn(4, 3, 8, 8, generator=generator), "bias": torch.randn(4, generator=generator).half()}
+    np.savez(folder / "x.npz", **{name: tensor.numpy() for name, tensor in tensors.items()})
+    save_file(tensors, folder / "x.safetensors")
+    torch.save(tensors, folder / "x.pt")
+    return tensors
+
+
+@pytest.mark.parametrize("ending", ["npz", "safetensors", "pt"])
+@pytest.mark.parametrize("back", ["npz", "safetensors", "pt"])
+def test_files_of_several_tensors_come_back(run, tmp_path, ending, back):
+    tensors = named_files(tmp_path)
+    packed, restored, report = tmp_path / "x.cdu", tmp_path / f"back.{back}", tmp_path / "x.json"
+    run("compress", tmp_path / f"x.{ending}", packed, "--codec", "sfpr", "--json", report)
+    expected = {name: actcodec.codec("sfpr").compress(tensor) for name, tensor in tensors.items()}
+    entries = container.parse(packed.read_bytes())
+    assert {name: one.to_bytes() for name, one in entries.items()} == {n: one.to_bytes() for n, one in expected.items()}
+    about = json.loads(report.read_text())
+    assert about["bytes_compressed"] == packed.stat().st_size
+    assert about["bytes_original"] == sum(tensor.nbytes for tensor in tensors.values())
+    assert {name: one["bytes_compressed"] for name, one in about["tensors"].items()} == {
+        name: one.nbytes for name, one in expected.items()
+    }
+    run("decompress", packed, restored, "--json", report)
+    assert json.loads(report.read_text())["tensors"]["bias"]["dtype"] == "fp16"
+    found = {name: load() for name, load in read_tensors([restored], None).loads.items()}
+    assert sorted(found) == sorted(tensors)
+    for name, one in expected.items():
+        assert torch.equal(found[name], one.decompress())
+        assert found[name].dtype == tensors[name].dtype
+
+
+def test_bfloat16_of_safetensors_and_torch_stays(run, tmp_path):
+    x = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0)).bfloat16()
+    save_file({"x": x}, tmp_path / "x.safetensors")
+    torch.save(x, tmp_path / "x.pt")
+    expected = actcodec.codec("jpeg-gmc").compress(x)
+    for source, back in (("x.safetensors", "back.safetensors"), ("x.pt", "back.pt")):
+        run("compress", tmp_path / source, tmp_path / "x.cdu", "--codec", "jpeg-gmc")
+        assert run("decompress", tmp_path / "x.cdu", tmp_path / back).stderr.count("note") == 0
+    assert torch.equal(load_file(tmp_path / "back.safetensors")["x"], expected.decompress())
+    assert torch.equal(torch.load(tmp_path / "back.pt", weights_only=True), expected.decompress())
+    assert (tmp_path / "x.cdu").read_bytes() == expected.to_bytes()
+
+
+def test_a_tensor_that_the_codec_does_not_take(run, tmp_path):
+    tensors = named_files(tmp_path)
+    with pytest.raises(UserError, match=r"x\.pt: tensor 'bias': jpeg-act does not take .*; --keep keeps such tensors exactly"):
+        run("compress", tmp_path / "x.pt", tmp_path / "out.cdu")
+    assert not list(tmp_path.glob("out*"))
+    run("compress", tmp_path / "x.pt", tmp_path / "out.cdu", "--keep")
+    entries = container.parse((tmp_path / "out.cdu").read_bytes())
+    assert [one.codec for one in entries.values()] == ["jpeg-act", "exact"]
+    assert torch.equal(entries["bias"].decompress(), tensors["bias"])
+
+
+def test_a_report_of_each_tensor(run, tmp_path):
+    named_files(tmp_path)
+    result = run("compress", tmp_path / "x.pt", tmp_path / "x.cdu", "--codec", "sfpr", "--report")
+    lines = result.stderr.splitlines()
+    assert [line.partition(":")[0] for line in lines[:2]] == ["conv.weight", "bias"]
+    assert all(re.search(r"ratio [\d.]+, largest error [\d.e-]+, RMS [\d.e-]+, PSNR [\d.]+ dB$", line) for line in lines[:2])
+
+
+@pytest.mark.parametrize(("words", "name"), [(["--ratio", 5], "ratio"), (["--max-error", 0.6], "max_error")])
+def test_a_goal_is_kept(run, array, tmp_path, words, name):
+    path, values = array
+    run("compress", path, tmp_path / "x.cdu", *words, "--report", "--json", tmp_path / "x.json", "--codec", "jpeg-base")
+    run("decompress", tmp_path / "x.cdu", tmp_path / "back.npy")
+    error = np.abs(np.load(tmp_path / "back.npy").astype(float) - values).max()
+    about = json.loads((tmp_path / "x.json").read_text())
+    assert about["max_error"] == error
+    assert about["ratio"] == values.nbytes / (tmp_path / "x.cdu").stat().st_size
+    assert about["ratio"] >= 5 if name == "ratio" else error <= 0.6
+    assert about["options"]["dqt"].startswith("uniform-")
+
+
+def test_a_cast_of_doubles(run, array, tmp_path):
+    path, values = array
+    np.save(tmp_path / "double.npy", values.astype(float))
+    run("compress", tmp_path / "double.npy", tmp_path / "double.cdu", "--cast", "float32")
+    run("compress", path, tmp_path / "single.cdu")
+    assert (tmp_path / "double.cdu").read_bytes() == (tmp_path / "single.cdu").read_bytes()
+
+
+def test_folders_and_files_become_one_container(run, tmp_path):
+    (tmp_path / "run").mkdir()
+    named_files(tmp_path / "run")
+    for ending in ("npz", "safetensors"):
+        (tmp_path / "run" / f"x.{ending}").unlink()
+    np.save(tmp_path / "y.npy", np.ones(9, np.float32))
+    run("compress", tmp_path / "run", tmp_path / "y.npy", tmp_path / "all.cdu", "--codec", "sfpr")
+    assert list(container.parse((tmp_path / "all.cdu").read_bytes())) == ["x/conv.weight", "x/bias", "y"]
+    with pytest.raises(UserError, match=r"x\.pt is read and written"):
+        run("compress", tmp_path / "run", tmp_path / "run" / "x.pt", "--codec", "sfpr")
+
+
+def test_the_backend_is_the_fastest_and_help_says_lossy_first():
+    for command in (compress.compress, compress.decompress):
+        assert inspect.signature(command).parameters["backend"].default == "auto"
+        assert "lossy" in inspect.getdoc(command).partition(".")[0]
+
+
+def test_one_tensor_of_a_container_is_in_memory_at_a_time(run, tmp_path, monkeypatch):
+    """Neither a tensor nor its stream is there when the next one is compressed."""
+    np.savez(tmp_path / "x.npz", **{f"x{place}": np.full(64, place + 1, np.float32) for place in range(5)})
+    alive, most = weakref.WeakSet(), []
+    original = TensorCompression.compress
+
+    def watched(self, tensor):
+        alive.add(tensor)
+        done = original(self, tensor)
+        alive.add(done.packed.payload)
+        most.append(len(alive))
+        return done
+
+    monkeypatch.setattr(TensorCompression, "compress", watched)
+    run("compress", tmp_path / "x.npz", tmp_path / "x.cdu", "--codec", "sfpr", "--report")
+    assert len(container.parse((tmp_path / "x.cdu").read_bytes())) == 5
+    assert len(most) == 5
+    # The packed tensor before may still be bound while the next one is made.
+    assert max(most) <= 3
+
+
+@pytest.mark.parametrize("before", [None, b"precious"])
+def test_an_error_in_the_last_tensor_leaves_nothing(run, tmp_path, before):
+    np.savez(tmp_path / "x.npz", good=np.ones(64, np.float32), bad=np.full(64, np.nan, np.float32))
+    target = tmp_path / "out.cdu"
+    if before:
+        target.write_bytes(before)
+    with pytest.raises(UserError, match=r"x\.npz: tensor 'bad': 64 of 64 values are NaN"):
+        run("compress", tmp_path / "x.npz", target, "--codec", "sfpr")
+    assert sorted(path.name for path in tmp_path.iterdir()) == (["out.cdu"] if before else []) + ["x.npz"]
+    assert not before or target.read_bytes() == before

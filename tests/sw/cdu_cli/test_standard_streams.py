@@ -19,7 +19,7 @@ from command_line import ENTRY
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "cdu"
 #: Commands whose arguments may be standard streams.
-STREAMING = {"compress", "decompress", "export-jpeg"}
+STREAMING = {"compress", "decompress", "export-jpeg", "info"}
 VALUES = np.random.default_rng(0).standard_normal((2, 3, 9, 17)).astype(np.float32)
 
 
@@ -77,7 +77,7 @@ def test_an_image_goes_to_standard_output(tmp_path):
         ("compress - -", npy(VALUES, VALUES), "/dev/stdin has another array behind the end of its array"),
         ("compress - -", npy(VALUES) + b"\0", "/dev/stdin has other bytes behind the end of its array"),
         ("compress - -", npy(VALUES)[:-1], "cannot read /dev/stdin: it is no whole .npy file"),
-        ("compress - -", b"", "cannot read /dev/stdin: it is no whole .npy file"),
+        ("compress - -", b"", "cannot read /dev/stdin: it is no .npy, .npz, .safetensors or torch (.pt) file"),
         ("export-jpeg - -", npy(VALUES, VALUES), "/dev/stdin has another array"),
         ("decompress - -", STREAM + b"\0", "/dev/stdin: "),
         ("decompress - -", STREAM + STREAM, "/dev/stdin: "),

@@ -1,4 +1,4 @@
-"""What example.c writes to a unit, compiled for this machine: registers in the order in which they are written."""
+"""Registers that example.c, compiled for this machine, writes to a unit, in order."""
 
 import ctypes
 import shutil
@@ -57,7 +57,7 @@ class Unit:
         self.written.append((place, value))
 
     def start(self, crc):
-        """Result, and what was written to two of the registers."""
+        """Return the result, and the values written to two of the registers."""
         self.written.clear()
         result = self.c.cdu_start(ctypes.byref(Job(8, 1, 8, 0, 1, (ctypes.c_uint8 * 64)(), crc)))
         names = {address(name, Channel.COMPRESS): name for name in WRITTEN}

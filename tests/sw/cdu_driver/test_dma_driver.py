@@ -17,7 +17,7 @@ from cdu_spec.register_documents import c_header
 from cdu_spec.registers import Channel, address, register
 
 DRIVER = Path(cdu_driver.__file__).parent / "c"
-#: Where the engine sees memory, above 32 bits; bytes of it.
+#: Memory as the engine addresses it, above 32 bits, and its bytes.
 BASE, SIZE = 0x12_3400_0000, 4096
 CHANNEL = Channel.DECOMPRESS
 READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
@@ -38,7 +38,7 @@ uint32_t ring_bytes(uint32_t log2, uint32_t line) { return CDU_DMA_RING_BYTES(lo
 
 
 class Result(IntEnum):
-    """What the functions of the driver return."""
+    """Return values of the driver's functions."""
 
     OK, NO_UNIT, BAD_RING, FULL, FAILED, LOST, EMPTY, BUSY, REFUSED, NOT_OPEN, NULL = range(11)
 
@@ -66,7 +66,7 @@ Ring = structure("Ring", base=U32, memory=ctypes.c_void_p, address=U64, **dict.f
 
 @dataclass
 class Outcome:
-    """How a job ends: what its record says, or that there is none."""
+    """The outcome of a job: the content of its record, or that there is none."""
 
     errors: int = 0
     unit_errors: int = 0
@@ -75,7 +75,7 @@ class Outcome:
 
 
 class Engine:
-    """One direction of an engine: a ring in memory, done one job at a time when somebody waits."""
+    """One direction of an engine: a ring in memory, run one job at a time when a caller waits."""
 
     def __init__(self, memory):
         self.memory, self.values, self.head = memory, {}, 0

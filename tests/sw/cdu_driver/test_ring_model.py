@@ -63,7 +63,7 @@ def test_a_program_in_cpp_calls_the_driver_in_c(tmp_path):
 
 @pytest.fixture(scope="module", params=COMPILERS)
 def model(request, tmp_path_factory):
-    """Runs the model with these words: its exit code, and what it says."""
+    """Run the model with these words; return its exit code and its output."""
     compiler, folder = _found(request.param), tmp_path_factory.mktemp("model")
     _header(folder, "tiny.h")
     command = [compiler, "-std=c11", *WARNINGS, *SANITIZERS, f"-DCDU_DMA_STOP_POLLS={POLLS}", f"-I{folder}", f"-I{SOURCES}"]
@@ -93,5 +93,5 @@ def test_records_of_random_jobs_are_their_own(model, lines, log2):
 
 
 def test_records_that_share_a_cache_line_are_overwritten(model):
-    """The model tells what a line for each record is for."""
+    """The model tells the purpose of a line for each record."""
     assert any(model("traffic", seed, 64, 32, 2, 0)[0] for seed in range(4))

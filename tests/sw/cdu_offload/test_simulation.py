@@ -90,7 +90,7 @@ def test_compression_divides_what_the_link_takes(ratio):
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
 @pytest.mark.parametrize(("clock", "port"), [(1.0, INSTANT), (INSTANT, 32.0)])
 def test_cdus_saturate_at_32_bytes_per_cycle_each(count, clock, port):
-    """Whether the clock of the CDUs or that of the crossbar (a port of 32 bytes at 1 Hz) is what there is."""
+    """The CDUs' clock or the crossbar's clock (a port of 32 bytes at 1 Hz) is the limit."""
     platform = machine(flops=INSTANT, link=INSTANT, port=port)
     network = chain((1, 1, 1), (1, 1, 1), (4096, 4096, 4096))
     method = CduOffload(platform, cdus(count, clock), AT_DMA, {}, constant_ratio(8))
@@ -206,7 +206,7 @@ def test_more_cdus_and_better_ratios_are_never_slower(network, clock, count, rat
 @settings(max_examples=80, deadline=None)
 @given(CHAINS, RATES, st.floats(2, 1000), st.integers(1, 3))
 def test_accounts_balance(network, link, memory, ahead):
-    """A step is its parts; it takes no less than computing, and than either direction of the link; what goes comes back."""
+    """A step is the sum of its parts, at least the computation and either direction of the link; bytes sent return."""
     platform = machine(link=link, memory=memory)
     outcome = simulate(network, platform, plain(platform), ahead)
     assert outcome.seconds == pytest.approx(outcome.compute_seconds + outcome.overhead_seconds + sum(outcome.stalls.values()))

@@ -57,7 +57,7 @@ def test_the_optimizer_is_the_last_work(traced):
 
 
 def test_signs_are_enough_where_no_convolution_reads():
-    """A ReLU before a pool leaves one bit per value, and the pool's result is what the next layer reads."""
+    """A ReLU before a pool leaves one bit per value, and the next layer reads the pool's result."""
 
     def build():
         return nn.Sequential(nn.Conv2d(3, 4, 3, 1, 1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 5))
@@ -69,7 +69,7 @@ def test_signs_are_enough_where_no_convolution_reads():
 
 @pytest.mark.parametrize("inplace", [False, True])
 def test_the_result_of_a_normalisation_and_its_input_are_a_pair(inplace):
-    """Where a ReLU reads the result; not where it goes into a sum first, and not in maps too narrow for a copy."""
+    """A ReLU must read the result directly, not a sum, and maps must be wide enough for a copy."""
 
     class Block(nn.Module):
         def __init__(self):
@@ -87,9 +87,9 @@ def test_the_result_of_a_normalisation_and_its_input_are_a_pair(inplace):
     assert (
         pairs
         == [
-            *(("input", ""), ("conv", NORM_INPUT), ("relu", NORM_RESULT)),  # of the first normalisation
-            *(("conv", ""), ("relu", "")),  # of the second one, and of the sum
-            ("conv", ""),  # what the loss reads
+            *(("input", ""), ("conv", NORM_INPUT), ("relu", NORM_RESULT)),  # the first normalisation
+            *(("conv", ""), ("relu", "")),  # the second one, and the sum
+            ("conv", ""),  # read by the loss
         ][: len(pairs)]
     )
     assert not any(a.pair for a in trace("narrow", "", "resnet", Block, (2, 4, 4, 4), None).activations)
@@ -97,7 +97,7 @@ def test_the_result_of_a_normalisation_and_its_input_are_a_pair(inplace):
 
 @pytest.mark.parametrize("build", [lambda: ResNet(width=8), lambda: Vgg(width=8, depth=2)])
 def test_bytes_are_those_that_the_plug_in_counts(build):
-    """The hooks of a real step on the CPU count the same activations, and JPEG-ACT's policy treats them as the trace says."""
+    """The hooks of a real step on the CPU count the same activations, and JPEG-ACT's policy treats them as in the trace."""
     torch.manual_seed(0)
     found = trace("net", "", "resnet", build, (2, 3, 32, 32), 10)
     model = build()

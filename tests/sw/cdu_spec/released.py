@@ -1,8 +1,8 @@
-"""What drivers and files of the last release count on: register map and streams, as plain data in released.json.
+"""Facts of the last release on which drivers and files depend: register map and streams, as plain data in released.json.
 
     python tests/sw/cdu_spec/released.py
 
-writes it anew, as part of a release (docs/developer/versions.md).
+rewrites the data, as part of a release (docs/developer/versions.md).
 """
 
 import base64
@@ -26,7 +26,7 @@ SHAPE = (1, 2, 8, 16)
 
 
 def register_map():
-    """Every register of both tables: what a driver can see of it."""
+    """Return every register of both tables as a driver sees it."""
     return {
         f"{block}.{entry.name}": {
             "offset": entry.offset,
@@ -44,7 +44,7 @@ def register_map():
 
 
 def _field(part, access):
-    # What is read only tells the unit's sizes and versions, which are free to differ.
+    # Read-only fields tell the unit's sizes and versions, which may differ.
     reset = {"reset": part.reset} if access in (Access.RW, Access.W1C) else {}
     return {"low": part.low, "width": part.width, "values": dict(part.values)} | reset
 
@@ -61,7 +61,7 @@ def checksum(tensor):
 
 
 def stream(name):
-    """A codec's stream of the tensor, and the checksum of what it is read as."""
+    """Return a codec's stream of the tensor, and the checksum of its decoded values."""
     packed = actcodec.codec(name).compress(values()).to_bytes()
     return {
         "version": packed[len(bitstream.MAGIC)],

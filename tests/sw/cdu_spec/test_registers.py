@@ -1,4 +1,4 @@
-"""The register map: nothing overlaps, documents are up to date, the C header says the same as the table."""
+"""The register map: no overlaps, current documents, and a C header that agrees with the table."""
 
 import shutil
 import subprocess

@@ -19,7 +19,7 @@ from PIL import Image
 
 @pytest.mark.parametrize("quality", [1, 10, 25, 49, 50, 51, 75, 90, 95, 99, 100])
 def test_image_tables_are_libjpegs(quality):
-    """Where 5000 / Q is no integer, libjpeg truncates it: its scale is up to 1 % lower than the formula's."""
+    """If 5000 / Q is no integer, libjpeg truncates it: its scale is up to 1 % lower than the formula's."""
     file = io.BytesIO()
     Image.new("L", (8, 8)).save(file, "JPEG", quality=quality)
     theirs = np.array(Image.open(io.BytesIO(file.getvalue())).quantization[0])
@@ -134,7 +134,7 @@ def test_views(shape, mode, expected):
     ],
 )
 def test_payload_bounds(mode, dtype, bounds):
-    """Of the views above, worked out by hand."""
+    """The bounds of the views above were computed by hand."""
     assert MatrixView.of((2, 3, 9, 17), mode).payload_bounds(dtype) == bounds
 
 
@@ -142,7 +142,7 @@ def test_payload_bounds(mode, dtype, bounds):
     ("mode", "settings", "bounds"),
     [
         (Mode.DIVISION, AffineSettings(2, 10), (378, 378)),  # 21 blocks of 2 + 16
-        (Mode.DIVISION, AffineSettings(1, 0, block_range=True), (252, 252)),  # of 4 + 8
+        (Mode.DIVISION, AffineSettings(1, 0, block_range=True), (252, 252)),  # 21 blocks of 4 + 8
         (Mode.ACTNN, AffineSettings(4), (528, 528)),  # 4 groups of 4 + 128
         (Mode.BLPA, AffineSettings(4, 1), (480, 480)),  # 120 rows of 4
         (Mode.AUTOQUANT, AffineSettings(1, 15), (120, 120)),
@@ -150,7 +150,7 @@ def test_payload_bounds(mode, dtype, bounds):
     ],
 )
 def test_payload_bounds_of_affine_modes(mode, settings, bounds):
-    """Of the views above, worked out by hand."""
+    """The bounds of the views above were computed by hand."""
     assert MatrixView.of((2, 3, 9, 17), mode).payload_bounds(Dtype.FP32, settings) == bounds
 
 

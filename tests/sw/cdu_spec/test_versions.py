@@ -1,4 +1,4 @@
-"""Versions of package, register map and bitstream: they agree everywhere, and go up when docs/developer/versions.md says so."""
+"""Versions of package, register map and bitstream agree everywhere, and rise as docs/developer/versions.md requires."""
 
 import base64
 import copy
@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "developer" / "versions.md"
 
 
 def breaks(old, new):
-    """What of a register map, as :func:`released.register_map` gives it, a driver of the old one misses in the new one."""
+    """Yield the differences between register maps (:func:`released.register_map`) that break a driver of the old one."""
     for name, was in old.items():
         now = new.get(name)
         if now is None:

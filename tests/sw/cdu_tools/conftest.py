@@ -1,4 +1,4 @@
-"""Who runs a test: root, or somebody whom permissions hold back."""
+"""Run tests as root, or as a user with restricted permissions."""
 
 import os
 import tempfile
@@ -27,5 +27,5 @@ def _ordinary_user():
 
 @pytest.fixture
 def ordinary_user():
-    """A context in which the process is no root (another user for root, else who it is), and a folder of that user."""
+    """Provide a context in which the process is not root (another user for root, else the same), and a folder of that user."""
     return _ordinary_user()

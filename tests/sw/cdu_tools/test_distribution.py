@@ -18,9 +18,9 @@ EXTRAS = PROJECT["optional-dependencies"]
 REQUIRED = [Requirement(line) for line in (*PROJECT["dependencies"], *(line for lines in EXTRAS.values() for line in lines))]
 PINNED = [Requirement(line) for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if line[0] != "#"]
 PYTHONS = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
-#: What texts advise besides: the codecs of NVIDIA's own GPUs, from NVIDIA.
+#: Other packages that texts advise: the codecs of NVIDIA's own GPUs, from NVIDIA.
 OTHERS = {"nvidia-nvcomp-cu13"}
-#: Texts that this project ships, but for what it said in the past.
+#: Texts that this project ships, without those about the past.
 TEXTS = [
     path
     for room in ("sw", "hw", "verif/cdu_verif", "synth", "benchmarks", "docs", "examples", "*.md", "*.toml", "Makefile")
@@ -83,6 +83,21 @@ def test_the_advice_is_one_sentence():
     assert str(error) == "cocotb is not installed: add it with `pip install 'actcodec[verify]'`"
 
 
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [
+        ("torch", "train"),
+        ("sklearn", "train"),
+        ("PIL", "train"),
+        ("matplotlib", "plots"),
+        ("cocotb", "verify"),
+        ("numpy", None),
+    ],
+)
+def test_modules_name_their_extra(module, extra):
+    assert distribution.extra_of(module) == extra
+
+
 def test_source_alone_says_what_to_do(monkeypatch):
     monkeypatch.setattr(distribution, "NAME", "no_such_distribution")
     with pytest.raises(MissingToolError, match=r"no_such_distribution is not installed: run `pip install -e \.` in"):
@@ -109,7 +124,7 @@ def test_the_pinned_versions_are_those_that_are_asked_for(python):
 def test_the_placer_is_asked_for_where_it_has_a_file():
     from cdu_synth.placement import placer
 
-    (placing,) = (Requirement(line) for line in EXTRAS["place"])
+    (placing,) = (one for one in map(Requirement, EXTRAS["place"]) if one.name == placer.PACKAGE)
     for python in PYTHONS:
         has_a_file = tuple(map(int, python.split("."))) <= placer.LATEST_PYTHON
         assert placing.marker.evaluate({"python_version": python}) == has_a_file

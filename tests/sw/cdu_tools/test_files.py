@@ -1,4 +1,4 @@
-"""Writing files: whatever stands at the name, whoever writes there too, whatever ends it."""
+"""Writing files: any kind of path, concurrent writers, and interruptions."""
 
 import os
 import resource
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from cdu_tools.errors import UserError
-from cdu_tools.files import check_target, write_whole
+from cdu_tools.files import check_target, write_parts, write_whole
 
 NOBODY = 65534
 OLD, NEW = b"what was there", b"what is new"
@@ -247,7 +247,7 @@ with in_one_sentence():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_nothing(tmp_path, number):
     (tmp_path / "file").write_bytes(OLD)
-    # Where the tests run with nohup, or in the background of a script, the process would inherit signals that are ignored.
+    # Under nohup, or in the background of a script, the process would inherit ignored signals.
     handler = "default_int_handler" if number == signal.SIGINT else "SIG_DFL"
     program = f"import signal; signal.signal({number.value}, signal.{handler})\n" + SLOW
     command = [sys.executable, "-c", program, str(tmp_path / "file")]
@@ -284,3 +284,51 @@ def test_temporary_names_cannot_be_guessed(tmp_path, monkeypatch):
     assert len(set(names)) == 3
     assert all(len(name) <= 24 for name in names)
     assert all(sum(one != other for one, other in zip(*pair, strict=True)) > 4 for pair in pairwise(names))
+
+
+def test_parts_are_written_while_they_are_made(tmp_path):
+    """A file has the parts before the one that is made; nobody sees them under its name."""
+    seen = []
+
+    def parts():
+        for place in range(3):
+            seen.append([path.name.startswith(".cdu-") for path in tmp_path.iterdir()])
+            yield bytes([place]) * (1 << 20)
+
+    write_parts(tmp_path / "x", parts())
+    assert seen == [[True]] * 3
+    assert (tmp_path / "x").read_bytes() == b"".join(bytes([place]) * (1 << 20) for place in range(3))
+
+
+class BoundError(UserError, ValueError):
+    """An error of a user's that is a ValueError, too."""
+
+
+@pytest.mark.parametrize("error", [BoundError("too many"), ZeroDivisionError()])
+def test_an_error_between_parts_leaves_nothing_and_stays_what_it_is(tmp_path, error):
+    def parts():
+        yield NEW
+        raise error
+
+    (tmp_path / "old").write_bytes(OLD)
+    for name in ("old", "new"):
+        with pytest.raises(type(error)) as caught:
+            write_parts(tmp_path / name, parts())
+        assert caught.value is error
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    assert (tmp_path / "old").read_bytes() == OLD
+
+
+def test_a_pipe_gets_nothing_of_parts_that_end_in_an_error():
+    read, write = os.pipe()
+
+    def parts():
+        yield NEW
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_parts(Path(f"/dev/fd/{write}"), parts())
+    write_parts(Path(f"/dev/fd/{write}"), iter([OLD]))
+    os.close(write)
+    with os.fdopen(read, "rb") as file:
+        assert file.read() == OLD

@@ -34,7 +34,7 @@ def test_the_first_error_ends_it_and_what_waits_never_begins():
         begun.append(item)
         if item == "bad":
             raise ValueError("no such block")
-        # Long enough for the error to be seen; what is under way is waited for.
+        # The time suffices for the error to be seen; items under way are waited for.
         time.sleep(0.2)
         released.set()
 

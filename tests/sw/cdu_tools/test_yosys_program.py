@@ -1,4 +1,4 @@
-"""Yosys as a program for what calls ``yosys -ql LOG SCRIPT``."""
+"""Yosys as a program for callers of ``yosys -ql LOG SCRIPT``."""
 
 import subprocess
 import sys

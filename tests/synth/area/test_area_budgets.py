@@ -1,4 +1,4 @@
-"""Every block keeps its area budget, and the check says so when one does not."""
+"""Area budgets of blocks: every block keeps its budget, and a block that does not is reported."""
 
 import dataclasses
 from pathlib import Path
@@ -10,7 +10,7 @@ from cdu_synth.area import budgets
 from cdu_tools.errors import MissingToolError
 
 KEPT = budgets.read()
-#: Made of blocks that are measured here, and as long as ten others; benchmarks/area_budgets.py measures the first two as well.
+#: Blocks made of blocks that are measured here, as slow as ten others; benchmarks/area_budgets.py measures the first two too.
 COMPOSED = ("compressor", "decompressor", *UNITS)
 
 
@@ -33,7 +33,7 @@ def test_the_budgets_are_for_the_pinned_yosys():
 
 @pytest.mark.parametrize("block", [name for name in BLOCKS if name not in COMPOSED])
 def test_block_keeps_its_budget(block, build, nangate45, record_property):
-    """What is made of the same Verilog by the same sources as the budget has its area; all else is measured."""
+    """A block of the same Verilog and the same sources as its budget has the budget's area; any other is measured."""
     config = named_config(KEPT.config)
     same = KEPT.origins.get(block) == KEPT.origin(block, config)
     ge = KEPT.ge[block] if same else KEPT.measure(block, config, nangate45, build)
@@ -50,7 +50,7 @@ def test_what_changes_is_measured_again():
 
 
 def test_an_unchanged_block_has_the_area_of_its_budget(build, nangate45):
-    """The budget is what is measured, not only near it."""
+    """The budget is the measured area exactly, not only near it."""
     config = named_config(KEPT.config)
     if KEPT.origins.get("collector") != KEPT.origin("collector", config):
         pytest.skip(f"its budget is of other sources, so that it is measured: `{budgets.WRITE}` makes that quick again")
@@ -58,7 +58,7 @@ def test_an_unchanged_block_has_the_area_of_its_budget(build, nangate45):
 
 
 def test_a_block_that_grew_is_found(build, nangate45):
-    """A port of twice the width instead of the one that the budget is for."""
+    """A port of twice the width of the budget's block exceeds the budget."""
     wider = named_config(KEPT.config).override(packed_port_bits=256)
     verdict = KEPT.verdict("collector", KEPT.measure("collector", wider, nangate45, build))
     assert verdict.startswith("collector: 4.9 kGE, budget 3.7 kGE, +")
@@ -73,7 +73,7 @@ def test_a_budget_says_with_what_its_block_is_built():
 
 def test_every_block_has_a_budget_and_nothing_else_has():
     assert set(KEPT.ge) == set(BLOCKS) - set(UNITS)
-    assert KEPT.pdk == "nangate45"  # what the fixture reads
+    assert KEPT.pdk == "nangate45"  # the library of the fixture
 
 
 @pytest.fixture

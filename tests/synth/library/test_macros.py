@@ -48,7 +48,7 @@ def macro(tmp_path):
 
 
 def design(**connections):
-    """A module of a macro, an inverter behind bit 1 of its word, and a flip-flop in front of its data."""
+    """Return a module of a macro, an inverter behind bit 1 of its word, and a flip-flop before its data."""
     cells = {
         "ram": ("RAM", connections),
         "inv": ("INV", {"A": [11], "Y": [12]}),
@@ -111,7 +111,7 @@ def test_what_a_macro_must_have(changes, message, macro, tiny_file):
 
 
 def test_area_beside_a_macro_that_nothing_is_known_of(nangate45):
-    """What is left of the buffer is an eighth of it, and the macro is counted."""
+    """The rest of the buffer has less than an eighth of its area, and the macro is counted."""
     macro = Macro(64, 64, "RAM", 32, 64, PINS)
     of_cells, beside = (
         generator.generate(CduConfig(), "alignment_buffer", memories) for memories in (Memories(), Memories([macro]))

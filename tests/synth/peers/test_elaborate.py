@@ -7,7 +7,7 @@ from cdu_synth.peers.elaborate import elaborate
 from cdu_tools import yosys
 from cdu_tools.errors import MissingToolError, UserError
 
-#: What Yosys' own reader does not take: a package, a type parameter, an array at a port.
+#: Constructs that Yosys' own reader rejects: a package, a type parameter, an array at a port.
 SYSTEM_VERILOG = """
 package sizes; parameter int WORD = 5; typedef struct packed { logic [WORD-1:0] value; logic valid; } word_t; endpackage
 module keep #(parameter type t = logic) (input logic clk, input t d, output t q);

@@ -1,8 +1,8 @@
-"""A reset is enough: what a netlist of gates does behind it depends on no register's content before.
+"""Netlists of gates after a reset: their behaviour does not depend on the content of registers before.
 
-With an asynchronous reset every flip-flop begins as X, and a bench fails that reads an X from ``valid``, ``ready`` or a payload
-that is valid. With a synchronous one the logic in front of a flip-flop is X as long as the flip-flop is (the mapper may spread
-the reset over gates that only together give 0), so that registers begin with random bits instead, as they do on a chip.
+With an asynchronous reset every flip-flop begins as X, and a bench fails that reads an X from ``valid``, ``ready`` or a valid
+payload. With a synchronous reset the logic before a flip-flop is X as long as the flip-flop is (the mapper may spread the
+reset over gates that only together give 0), so registers begin with random bits instead, as in a chip.
 """
 
 import re
@@ -27,7 +27,7 @@ BLOCKS = [
 
 
 def outcome(folder, block, kind, simulator, change):
-    """What the tests of a block say of its gates: the set of their results."""
+    """Return the set of results of a block's tests on its gates."""
     config = CduConfig().override(reset_kind=kind)
     try:
         library = pdk.find("nangate45").read()
@@ -43,7 +43,7 @@ def outcome(folder, block, kind, simulator, change):
 
 
 def from_random_bits(netlist):
-    """Flip-flops that begin with any content."""
+    """Return the netlist with flip-flops that begin with random content."""
     changed, count = re.subn(r"^(  reg (?:IQ|_0_));", r"\1 = $urandom;", netlist, flags=re.MULTILINE)
     assert count
     return changed

@@ -1,4 +1,4 @@
-"""The reference driver, in Python and in C, on a compiled unit: results, queueing, errors and recovery."""
+"""Reference driver, in Python and in C, on a compiled unit: results, queueing, errors and recovery."""
 
 import ast
 import ctypes
@@ -27,7 +27,7 @@ from compiled_units import EVERYTHING
 from tools_here import needs_verilator
 
 CONFIG = EVERYTHING
-#: A unit that keeps records of its jobs.
+#: A unit that keeps completion records.
 RECORDING = CduConfig("recording", modes=("sfpr+zvc", "jpeg-act"), completions=4)
 INTEGRATION = Path(__file__).parents[3] / "docs" / "user" / "integration.md"
 EXAMPLE = Path(__file__).parents[3] / "sw" / "cdu_driver" / "c" / "example.c"
@@ -38,7 +38,7 @@ pytestmark = needs_verilator
 
 
 class FaultyDevice(CompiledDevice):
-    """A device whose next packets, by port, are changed on their way: ``faults[port]`` is called with the bytes."""
+    """Device that changes its next packets by port: ``faults[port]`` is called with the bytes."""
 
     def __init__(self, unit):
         super().__init__(unit)
@@ -54,7 +54,7 @@ class FaultyDevice(CompiledDevice):
 
 
 def _cut(count):
-    """A packet that ends ``count`` bytes too early."""
+    """Return a fault: a packet that ends ``count`` bytes too early."""
     return lambda raw: [Packet(np.frombuffer(raw[:-count], np.uint8))]
 
 
@@ -63,7 +63,7 @@ def _prolong(count):
 
 
 def _stop(count):
-    """A source that stops after ``count`` bytes, without TLAST."""
+    """Return a fault: a source that stops after ``count`` bytes, without TLAST."""
     return lambda raw: [Packet(np.frombuffer(raw[:count], np.uint8), last=False)]
 
 
@@ -104,7 +104,7 @@ def watched(device):
 
 
 def _jobs(count, modes=CONFIG.built_modes, seed=0, kind="normal", channel=Channel.COMPRESS, config=CONFIG):
-    """Jobs of a direction with their golden results, as a unit of ``config`` does them."""
+    """Yield jobs of a direction with their golden results, as a unit of ``config`` does them."""
     rng = Random(seed)
     for number in range(count):
         item = exchange(config, rng, rng.choice(SHAPES), modes[number % len(modes)], kind)
@@ -128,7 +128,7 @@ def _queue(driver, channel):
 
 @pytest.mark.parametrize("channel", Channel, ids=lambda channel: channel.value)
 def test_jobs_of_all_modes_in_a_row(driver, channel):
-    """20 jobs, 3 at a time, four shift tables in two banks."""
+    """20 jobs, 3 at a time, with four shift tables in two banks."""
     results = _check(_queue(driver, channel), list(_jobs(20, channel=channel)))
     assert not any(result.nonfinite for result in results)
 
@@ -191,7 +191,7 @@ FAULTS = (
     (Channel.COMPRESS, "input", _nothing, "timeout"),
     (Channel.DECOMPRESS, "input", _nothing, "timeout"),
 )
-# A job that gets nothing is the last one: any other would get what belongs to the next
+# A job without input must be the last one: any other would get the input of the next
 POSITIONS = [(*fault, position) for fault in FAULTS for position in (0, 2) if position or fault[3] != "timeout"]
 
 
@@ -265,7 +265,7 @@ def test_faults_lose_their_job_alone_where_there_are_records(recording_unit, cha
 
 
 def test_a_source_that_stops_in_the_middle(watched, device):
-    """The rest of its packet is thrown away when it comes; until then the driver says what it waits for."""
+    """The rest of its packet is dropped when it comes; until then the driver reports what it waits for."""
     job, _ = next(_jobs(1, (Mode.JPEG_ACT,), seed=2))
     port = PORTS[Channel.COMPRESS].input
     device.faults[port] = _stop(len(job.data) // 64 * 32)
@@ -331,7 +331,7 @@ OK, NO_UNIT, NO_SPACE, REFUSED, LOST, FAILED = range(6)
 
 
 class Example:
-    """example.c, compiled, with a compiled unit as its platform."""
+    """Compiled example.c with a compiled unit as its platform."""
 
     def __init__(self, folder, unit):
         (folder / "tiny.h").write_text(c_header(), encoding="utf-8")
@@ -363,17 +363,17 @@ void cdu_wait_interrupt(void) { platform_wait(); }
         assert unit.run(100_000, until_interrupt=True) < 100_000, "no interrupt"
 
     def give_scales(self, raw):
-        """The scales of a job."""
+        """Give the scales of a job."""
         self.library.cdu_give_scales(raw, len(raw) // 4)
 
     def finish(self):
-        """Result, number of jobs, errors."""
+        """Return result, number of jobs, errors."""
         done, errors = ctypes.c_uint32(), ctypes.c_uint32()
         result = self.library.cdu_finish(ctypes.byref(done), ctypes.byref(errors))
         return result, done.value, errors.value
 
     def take(self):
-        """Result, and the record."""
+        """Return the result and the record."""
         record = CRecord()
         result = self.library.cdu_take(ctypes.byref(record))
         return result, record.job, record.bytes, record.errors
@@ -394,7 +394,7 @@ def _c_job(job, bank):
 
 def test_the_c_example_compresses_and_recovers(example, unit):
     ports = PORTS[Channel.COMPRESS]
-    pairs = list(_jobs(4, (Mode.JPEG_ACT,), seed=9, config=RECORDING))  # the program leaves the coder that a unit begins with
+    pairs = list(_jobs(4, (Mode.JPEG_ACT,), seed=9, config=RECORDING))  # the program keeps the default coder of a unit
     assert example.open(5000) == OK
 
     def start(job, golden, bank):
@@ -411,7 +411,7 @@ def test_the_c_example_compresses_and_recovers(example, unit):
             unit.run(100, until_packet=True)
         assert packet.array[: packet.moved].tobytes() == golden
 
-    # A job that cannot be, a table in use, a queue that is full
+    # An impossible job, a table in use, a queue that is full
     job, golden = pairs[0]
     wrong = DriverJob(**vars(job))
     object.__setattr__(wrong, "beats", job.beats + 8 * job.row_beats - 8 if job.row_beats > 1 else job.beats + 1)
@@ -419,7 +419,7 @@ def test_the_c_example_compresses_and_recovers(example, unit):
     assert example.start(_c_job(job, 0)) == OK
     assert example.start(_c_job(job, 0)) == NO_SPACE
 
-    # Nothing is fed: the watchdog ends it, the next job works
+    # A job without input is ended by the watchdog, and the next job works
     result, done, errors = example.finish()
     assert (result, done) == (LOST, len(pairs))
     assert register("ERRORS").unpack(errors) == {**dict.fromkeys(register("ERRORS").unpack(0), 0), "timeout": 1}
@@ -433,7 +433,7 @@ def test_the_c_example_compresses_and_recovers(example, unit):
 
 
 def test_the_c_example_takes_records(tmp_path, recording_unit):
-    """Of three jobs in a row the second one has too few values; then one is fed nothing."""
+    """The second of three jobs in a row has too few values; a fourth one gets no input."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
     recording_unit.reset()

@@ -1,4 +1,4 @@
-"""docs/developer/add-a-block.md: the block that the page adds passes the three trials that it names."""
+"""Example of docs/developer/add-a-block.md: the block that the page adds passes the three checks that it names."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def _commands(program):
 
 
 def _patched(text, lines):
-    """Lines that begin with + stand behind the line before them."""
+    """Return text with lines that begin with + inserted behind the line before them."""
     for before, line in pairwise(lines):
         if line.startswith("+"):
             assert text.count(before[1:] + "\n") == 1, before
@@ -35,7 +35,7 @@ def _patched(text, lines):
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """Variables with which Python finds copies of the packages, with what the page adds."""
+    """Return environment variables with which Python finds copies of the packages, with the page's additions."""
     tree = tmp_path_factory.mktemp("tree")
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -50,7 +50,7 @@ def environment(tmp_path_factory):
 
 
 def _run(command, environment, folder):
-    """What a command of the page prints; AssertionError when it fails."""
+    """Run a command of the page and return its output; AssertionError if it fails."""
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stdout + done.stderr
     return done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Where a packet is written: faults that the proof finds."""
+"""Faults in the places at which a packet is written, which the proof finds."""
 
 import re
 from dataclasses import replace
@@ -10,7 +10,7 @@ from cdu_verif.formal import solver
 from cdu_verif.formal.proof import prove
 from tools_here import needs_provers
 
-#: What is changed in the Verilog, and what is violated then.
+#: Changes of the Verilog, and the assertions that they violate.
 FAULTS = {
     "the burst stays open behind an empty last word": (
         r"(assign _\d+_ = _\d+_) \| begun;",
@@ -37,7 +37,7 @@ def test_the_proof_of_places_finds_a_fault(tmp_path, fault):
         return faulty
 
     (places,) = [one for one in memory_writer.RECORD.properties(CduConfig()) if one.name == "places"]
-    # From reset on, so that what is violated happens.
+    # From reset on, so that the violation occurs.
     verdict = prove(replace(places, method=replace(places.method, kind=solver.BOUNDED, depth=9)), tmp_path, mutate)
     assert not verdict.proven
     assert verdict.message.startswith("violated")

@@ -1,4 +1,4 @@
-"""Coverage: what Verilator writes is read, runs are merged, waivers speak of what is there, stages follow their rules."""
+"""Coverage: Verilator's output is read, runs are merged, waivers must apply to something, stages follow their rules."""
 
 import json
 from dataclasses import replace
@@ -36,19 +36,19 @@ NARROW, WIDE = (VERILOG.format(name=name, declared=text) for name, text in (("on
 
 
 def point(page, module, line, text, hits):
-    """A line of coverage.dat."""
+    """Return a line of coverage.dat."""
     return f"C '\x01f\x02top.v\x01l\x02{line}\x01n\x024\x01page\x02{page}/{module}\x01o\x02{text}\x01h\x02top' {hits}\n"
 
 
 def counts(tmp_path, *points):
-    """What is read of these points."""
+    """Return the counts of these points, written to a file and read."""
     file = tmp_path / "coverage.dat"
     file.write_text("# SystemC::Coverage-3\n" + "".join(points))
     return coverage.read(file)
 
 
 def narrow(tmp_path, *hits):
-    """A line, a branch, two toggles and an expression of NARROW."""
+    """Return a line, a branch, two toggles and an expression of NARROW."""
     branch, toggle, other, expression, inner = hits
     return counts(
         tmp_path,
@@ -61,7 +61,7 @@ def narrow(tmp_path, *hits):
 
 
 def wide(tmp_path, *hits):
-    """The same of WIDE, whose lines stand one further down."""
+    """Return the points of WIDE, whose lines are one further down."""
     branch, toggle, inner = hits
     return counts(
         tmp_path,
@@ -120,7 +120,7 @@ def test_runs_are_merged_by_names_or_equal_text(tmp_path):
 
 
 def test_equal_verilog_counts_once(tmp_path):
-    """Hits of runs are added: what one has not reached the other may have."""
+    """Hits of runs are added: a point missed by one run may be hit by the other."""
     merged = Merged("top")
     merged.add("one", NARROW, narrow(tmp_path, 1, 0, 1, 0, 0))
     merged.add(
@@ -168,7 +168,7 @@ def test_every_module_of_a_delivered_file_is_found():
 
 
 def merged_example(tmp_path):
-    """Two uncovered toggles and a covered branch."""
+    """Return two uncovered toggles and a covered branch."""
     merged = Merged("top")
     merged.add("one", NARROW, narrow(tmp_path, 1, 0, 0, 1, 1))
     return merged
@@ -204,7 +204,7 @@ def test_each_block_of_a_waiver_needs_a_point(tmp_path):
 
 
 def test_constants_are_those_of_every_run(tmp_path):
-    """A bit that is constant in one parameter set only is not; a waiver of constants leaves the others alone."""
+    """A bit that is constant in one parameter set only is not constant; a waiver of constants does not apply to others."""
     waiver = Waiver(("top",), "toggle", "x__y.*", REASON, constant=True)
     merged = Merged("top")
     merged.add("one", NARROW, narrow(tmp_path, 1, 0, 0, 1, 1), {("", "x__y", 0), ("", "x__y", 1)})
@@ -216,7 +216,7 @@ def test_constants_are_those_of_every_run(tmp_path):
 
 
 def test_yosys_finds_constants():
-    """Through registers and instances; an input, and what depends on it, is none."""
+    """Constants pass registers and instances; an input, and everything that depends on it, is none."""
     text = """
 module top(clk, i, o, p);
   input clk; input [1:0] i; output [3:0] o; output [1:0] p;
@@ -339,7 +339,7 @@ def test_a_share_is_whole_only_when_nothing_is_missing():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A regression of the shift quantiser with coverage."""
+    """Run a regression of the shift quantiser with coverage and return its folder."""
     place = tmp_path_factory.mktemp("regression")
     command = ["verify", "--block", "shift_quantizer", "--test", "corners/pattern=full_rate", "--coverage", "-o", str(place)]
     done = CliRunner().invoke(app, command)
@@ -348,7 +348,7 @@ def folder(tmp_path_factory):
 
 
 def page_of(tmp_path, proofs=()):
-    """Pages with marks, one with proofs of the shift quantiser."""
+    """Return pages with marks, one with proofs of the shift quantiser."""
     rows = [f"| shift_quantizer | {name} | s | PDR (ABC) | unbounded | 1 | {result} |" for name, result in proofs]
     page, table = tmp_path / "verification.md", tmp_path / "coverage.md"
     for path, marks, text in ((page, Marks("proofs"), rows), (table, cover_report.MARKS, ())):
@@ -425,5 +425,5 @@ def test_bits_of_one_signal_stand_in_one_row(tmp_path):
     merged = merged_example(tmp_path)
     rows = cover_report.uncovered_points([cover_report.Covered(Block("top", merged), {})]).rows
     assert [row[:6] for row in rows] == [("top", "toggle", "", "x__y", "0-1", "2")]
-    # Those of a whole unit are not told once more
+    # Points of a whole unit are not listed again
     assert not cover_report.uncovered_points([cover_report.Covered(Block("array", merged), {})]).rows

@@ -76,7 +76,7 @@ BOUND = [
     ("zvc_decoder", "content"),
     ("zvc_encoder", "content"),
 ]
-#: What a harness may do that a design may not.
+#: Waivers of a harness that a design may not have.
 WAIVERS = """\
 `verilator_config
 // Free inputs and constants are wires that nothing drives

@@ -1,4 +1,4 @@
-"""Which blocks are simulated with which parameters."""
+"""Plan of a regression: blocks and the parameters with which they are simulated."""
 
 import pytest
 from cdu_spec.config import CONFIGS, CduConfig

@@ -1,4 +1,4 @@
-"""Verilator's runtime is compiled once, for every set of options."""
+"""Cache of Verilator's runtime, which is compiled once for each set of options."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ def tool():
     return verilator.find()
 
 
-@pytest.mark.campaign  # what is lost is time
+@pytest.mark.campaign  # without the cache only time is lost
 def test_a_second_build_compiles_no_runtime(tool, tmp_path, monkeypatch):
     monkeypatch.setenv("CDU_CACHE_DIR", str(tmp_path / "cache"))
     (run,) = plan.runs(CduConfig(), ["brc_encoder"], full=False)
@@ -39,7 +39,7 @@ def test_a_second_build_compiles_no_runtime(tool, tmp_path, monkeypatch):
 
 
 def _takes_the_precompiled(build, log):
-    """Where its options are not those of the precompiled headers, the compiler reads them again, and says so if asked."""
+    """Assert that the compiler uses the precompiled headers, which it does only for the same options; ``-H`` shows it."""
     for command in (line for line in log.splitlines() if "-include" in line):
         said = subprocess.run([*shlex.split(command), "-H"], cwd=build, capture_output=True, text=True, check=True).stderr
         assert re.search(r"^! .*runtime\.h\.gch$", said, re.MULTILINE)

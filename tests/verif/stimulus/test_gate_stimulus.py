@@ -44,7 +44,7 @@ def _stimulus(top, name, recordings):
 
 @pytest.mark.parametrize(("name", "mode"), CODECS.items())
 def test_jobs_are_the_codecs(recorded, name, mode):
-    """What is played is what the codec keeps, and values from which it is restored."""
+    """The stimulus is the codec's payload, and values from which it is restored."""
     for one, (item, view) in zip(recorded[mode], recorded_jobs.exchanges(recorded[mode], name, CONFIG), strict=True):
         packed = codec(name, scale_bits=CONFIG.scale_bits).compress(one.values)
         assert bytes(packed.payload.tolist()) == item.payload
@@ -102,7 +102,7 @@ def test_what_leaves_the_quantiser_is_the_codecs_payload(recorded, name, encoder
 
 
 def test_what_leaves_gmcs_encoder_is_the_codecs_payload(recorded):
-    """Its slices, as many bytes of each as it counts, are the golden payload; the decoder is told the reconstruction point."""
+    """The slices, cut to their byte counts, are the golden payload; the decoder is told the reconstruction point."""
     (one,) = recorded[Mode.JPEG_ACT][:1]
     packed = codec("jpeg-gmc", scale_bits=CONFIG.scale_bits).compress(one.values)
     (port,) = (p for p in generator.kept(CONFIG, "gmc_encoder").manifest["ports"] if p["name"] == "o__payload")
@@ -115,7 +115,7 @@ def test_what_leaves_gmcs_encoder_is_the_codecs_payload(recorded):
 
 
 def test_the_coder_and_the_point_stand_in_the_job(recorded):
-    """Jobs of both codecs differ in the fields that say how the coefficients are coded and restored."""
+    """Jobs of both codecs differ in the fields that select the coder and the reconstruction point."""
     jobs = {}
     for name in ("jpeg-act", "jpeg-gmc"):
         (word,) = _stimulus("decompressor", name, recorded[Mode.JPEG_ACT][:1]).inputs["job"]

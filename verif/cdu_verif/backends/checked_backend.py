@@ -1,4 +1,4 @@
-"""A backend whose every result is held against the golden model."""
+"""Backend that compares every result of another backend with the golden model's."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from torch import Tensor
 
 
 class CheckedBackend(Backend):
-    """Computes with another backend and compares every payload and every tensor, bit for bit, with the golden model's.
+    """Compute with another backend and compare every payload and every tensor, bit for bit, with the golden model's.
 
     Parameters
     ----------
     inner
         The backend that computes.
 
-    Raises MismatchError, naming mode, shape and the first place that differs.
+    Raises MismatchError, naming mode, shape and the first difference.
     """
 
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
         self._golden = TorchBackend()
-        self.payloads, self.tensors = 0, 0  #: compared so far
+        self.payloads, self.tensors = 0, 0  #: numbers of results compared
 
     def __str__(self) -> str:
         return f"{self.payloads} payloads and {self.tensors} tensors"
 
     def compress(self, job: Job, beats: Tensor) -> Tensor:
-        """See :class:`Backend`. Passed on: codecs work with tensors."""
+        """Implement :class:`Backend`. Not compared, as codecs work with tensors."""
         return self.inner.compress(job, beats)
 
     def decompress(self, job: Job, payload: Tensor) -> Tensor:
-        """See :class:`Backend`. Passed on: what stands in the padding of beats is not specified."""
+        """Implement :class:`Backend`. Not compared, as the values in the padding of beats are unspecified."""
         return self.inner.decompress(job, payload)
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         payload = self.inner.compress_tensor(x, view, job)
         return self._same_payload(payload, self._golden.compress_tensor(x, view, job), job, x.shape)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         x = self.inner.decompress_tensor(payload, view, job, shape)
         return self._same_values(x, self._golden.decompress_tensor(payload, view, job, shape), job)
 
@@ -72,7 +72,7 @@ class CheckedBackend(Backend):
 
 
 def _compare(found: Tensor, expected: Tensor, where: str) -> None:
-    """MismatchError with the first place at which two integer tensors (n,) differ."""
+    """Raise MismatchError with the first place at which two integer tensors (n,) differ."""
     if not torch.equal(found, expected):
         place = int(torch.nonzero(found != expected)[0])
         raise MismatchError(f"{where} {place}: {int(found[place]):#x} instead of {int(expected[place]):#x}")

@@ -1,4 +1,4 @@
-"""A simulated unit behind its DMA engine as a backend of codecs, within a simulation."""
+"""Backend of a simulated unit behind its DMA engine, within a simulation."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from cdu_verif.benches.dma_bench import DmaBench, DmaJob, bare_exchange
 
 
 class DescribedBackend(MemoryBackend):
-    """Runs every job as a descriptor through the ring of a bench, which compares what lies in memory with the golden model.
+    """Run every job as a descriptor through the ring of a bench, which compares memory with the golden model.
 
-    For functions that cocotb bridges.
+    Its methods are called from functions that cocotb bridges.
 
     Parameters
     ----------
     bench
-        The unit; one job of each direction at a time.
+        Bench of the unit; one job of each direction at a time.
     """
 
     def __init__(self, bench: DmaBench) -> None:
         self._bench, self._golden = bench, TorchBackend()
         self.jobs = dict.fromkeys(Channel, 0)
-        self.cycles = dict.fromkeys(Channel, 0)  #: as the records say
-        self.values = self.payload_bytes = 0  #: compressed, and to what
+        self.cycles = dict.fromkeys(Channel, 0)  #: from the records
+        self.values = self.payload_bytes = 0  #: numbers of values compressed, and of bytes that they became
         self._play = resume(self._played)
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """See :class:`Backend`. AssertionError for a payload that is not the golden one."""
+        """Implement :class:`Backend`. AssertionError for a payload that differs from the golden one."""
         golden = self._golden.compress_tensor(x, view, job)
         self._bench.empty()
         described = self._bench.compression(x, bare_exchange(job, golden))
@@ -45,7 +45,7 @@ class DescribedBackend(MemoryBackend):
         return torch.frombuffer(payload, dtype=torch.uint8)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """See :class:`Backend`. AssertionError for values that are not the golden ones."""
+        """Implement :class:`Backend`. AssertionError for values that differ from the golden ones."""
         golden = self._golden.decompress_tensor(payload, view, job, shape)
         self._bench.empty()
         described = self._bench.restoration(golden, bare_exchange(job, payload))
@@ -53,7 +53,7 @@ class DescribedBackend(MemoryBackend):
         return torch.frombuffer(values, dtype=DTYPES[job.dtype]).view(tuple(shape))
 
     async def _played(self, channel: Channel, job: DmaJob, size: int) -> bytearray:
-        """The bytes that a job wrote."""
+        """Run a job and return the bytes that it wrote."""
         (record,) = await self._bench.play(channel, [job], log2=0)
         self.jobs[channel] += 1
         self.cycles[channel] += record.cycles

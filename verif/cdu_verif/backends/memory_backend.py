@@ -1,4 +1,4 @@
-"""What the backends of units behind a DMA engine have in common: they take tensors where they lie."""
+"""Base of the backends of units behind a DMA engine, which take tensors from memory."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _BEATS = "a unit behind its DMA engine takes tensors, not beats: use compress_te
 
 
 class MemoryBackend(Backend):
-    """A backend whose jobs are descriptors: the order of the beats and the padding are the engine's work, not the host's."""
+    """Backend whose jobs are descriptors: the engine, not the host, orders the beats and pads them."""
 
     def compress(self, job: Job, beats: Tensor) -> Tensor:
-        """UserError."""
+        """Raise UserError, because the engine takes whole tensors."""
         raise UserError(_BEATS)
 
     def decompress(self, job: Job, payload: Tensor) -> Tensor:
-        """UserError."""
+        """Raise UserError, because the engine gives whole tensors."""
         raise UserError(_BEATS)
 
     @abstractmethod
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
 
     @abstractmethod
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""

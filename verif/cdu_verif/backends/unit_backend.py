@@ -1,4 +1,4 @@
-"""What the backends of generated units have in common: the checks that a host makes."""
+"""Base of the backends of generated units: the checks that a host makes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torch import Tensor
 
 
 class UnitBackend(Backend):
-    """A backend whose jobs a unit computes, by the reference driver.
+    """Backend whose jobs are computed by a unit with the reference driver.
 
-    What a unit does not refuse of a payload (docs/reference/bitstream.md, section 7) is refused before it gets the job. What it
-    refuses is a BitstreamError, so that a caller need not know where a stream is decoded.
+    Faults of a payload that a unit does not detect (docs/reference/bitstream.md, section 7) are refused before the unit gets
+    the job. A job that the unit itself refuses raises BitstreamError, so that callers need not know where a stream is decoded.
     """
 
     def decompress(self, job: Job, payload: Tensor) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         check_payload(job, payload)
         try:
             return self._decompress(job, payload)
@@ -29,11 +29,11 @@ class UnitBackend(Backend):
 
     @abstractmethod
     def _decompress(self, job: Job, payload: Tensor) -> Tensor:
-        """As :meth:`decompress`, of a payload that a host need not refuse. Raises JobLostError and JobRefusedError."""
+        """Do :meth:`decompress` for a payload that passed :func:`check_payload`. Raises JobLostError and JobRefusedError."""
 
 
 def check_payload(job: Job, payload: Tensor) -> None:
-    """BitstreamError for a payload, uint8 (n,), of a length that the job cannot have, or with a head that is no range."""
+    """Raise BitstreamError for a payload, uint8 (n,), whose length the job cannot have, or with a head that is no range."""
     least, most = padded_view(job).payload_bounds(job.dtype, job.settings, job.coder, job.mx)
     if not least <= payload.numel() <= most:
         raise BitstreamError(

@@ -1,4 +1,4 @@
-"""Benches of a whole unit whose errors drive the interrupt line: what was raised, and that the next job is not touched."""
+"""Benches of a whole unit whose errors drive the interrupt line, with checks of the errors and of the next job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
 
 
 class ArmedBench(ArrayBench):
-    """A bench whose errors, and nothing else, drive the interrupt line."""
+    """A bench in which errors, and no other events, drive the interrupt line."""
 
     async def start(self) -> ArmedBench:
         """Start the clock, reset the unit and enable the interrupts of errors."""
@@ -25,20 +25,20 @@ class ArmedBench(ArrayBench):
 
 
 def small_item(bench: ArrayBench, mode: Mode | None = None, width: int = 24) -> Exchange:
-    """A small job, of any mode unless one is given."""
+    """Return a small job, by default of any mode."""
     chosen = mode or bench.rng.choice(bench.config.built_modes)
     return exchange(bench.config, bench.rng, (2, 2, 8, width), chosen, bench.rng.choice(("normal", "relu")), TABLES[:1])
 
 
 async def prepare(bench: ArrayBench, channel: Channel, job: Job, **told: int) -> None:
-    """Write the table of a job and start it; ``told`` as :meth:`ArrayBench.program` takes it."""
+    """Write the table of a job and start it; ``told`` are further arguments of :meth:`ArrayBench.program`."""
     if job.shifts:
         await bench.write_table(channel, 0, job.shifts)
     await bench.program(channel, job, **told)
 
 
 async def expect(bench: ArrayBench, channel: Channel, *flags: str, also: tuple[str, ...] = ()) -> None:
-    """Exactly these errors have come, apart from ``also``, and the line is up; afterwards it is down, and a job passes."""
+    """Check that exactly these errors have come, apart from ``also``, and the line is high; clear it, and run a good job."""
     await bench.idle(4)
     assert bench.get("irq"), f"{channel.value}: no interrupt for {flags}"
     causes = await bench.read("INTERRUPTS")
@@ -53,7 +53,7 @@ async def expect(bench: ArrayBench, channel: Channel, *flags: str, also: tuple[s
 
 
 async def good(bench: ArrayBench, channel: Channel) -> None:
-    """A job of any mode comes out right and raises nothing."""
+    """Check that a job of any mode is right and raises no error."""
     await bench.run_job(channel, small_item(bench))
     found = await bench.errors(channel)
     assert not found, f"{channel.value}: a good job raised {sorted(found)}"
@@ -66,5 +66,5 @@ async def raised(bench: ArrayBench) -> None:
 
 
 def golden(job: Job, beats: Tensor) -> bytes:
-    """The payload of a job."""
+    """Return the payload of a job."""
     return bytes(TorchBackend().compress(job, beats).tolist())

@@ -1,4 +1,4 @@
-"""A whole unit in a simulation: cocotbext-axi at every port, registers by name, jobs with their golden results."""
+"""Bench of a whole unit in a simulation: cocotbext-axi at every port, registers by name, jobs with golden results."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _SLOWEST = 12
 class ArrayBench(Bench):
     """One simulated array; parameters as in :class:`~cdu_verif.simulation.bench.Bench`.
 
-    A test uses the ports by :attr:`i`, :attr:`scales`, :attr:`o` and :attr:`bus`. :attr:`watches` sees every cycle of them
-    and raises when an output breaks a rule of its stream.
+    A test uses the ports through :attr:`i`, :attr:`scales`, :attr:`o` and :attr:`bus`. :attr:`watches` samples them in every
+    cycle and raises if an output breaks a rule of its stream.
     """
 
     def __init__(self, dut: Any, test: str) -> None:
@@ -59,7 +59,7 @@ class ArrayBench(Bench):
         return self
 
     async def reset(self, cycles: int = 2) -> None:
-        """Reset the unit; everything under way is lost. With clocks of its ports longer, as it is promised."""
+        """Reset the unit, which loses all jobs; ports with clocks of their own get the longer reset that they need."""
         cycles = max(cycles, _SLOWEST if clocks.own(self.dut) else 0)
         self._reset.drive(True)
         await ClockCycles(self.dut.clk, cycles)
@@ -70,11 +70,11 @@ class ArrayBench(Bench):
         await ClockCycles(self.dut.clk, 2)
 
     async def idle(self, cycles: int) -> None:
-        """Some cycles."""
+        """Wait for some cycles."""
         await ClockCycles(self.dut.clk, cycles)
 
     def stall(self, pattern: str) -> None:
-        """Every port, and every channel of the register port, behaves by this pattern, independently of the others."""
+        """Stall every port, and every channel of the register port, by this pattern, independently of each other."""
         sources, sinks = (random_patterns(self.rng, lambda rng, end=end: PATTERNS[pattern](rng)[end]) for end in (0, 1))
         for channel in Channel:
             self.i[channel].stall(next(sources))
@@ -84,7 +84,7 @@ class ArrayBench(Bench):
         self.cover("cp_stall", pattern)
 
     async def within(self, cycles: int, what: Awaitable[_Result], name: str) -> _Result:
-        """The result of something that must end within so many cycles; AssertionError otherwise."""
+        """Return the result of ``what``; AssertionError if it does not end within ``cycles`` cycles."""
         try:
             return await with_timeout(what, cycles * CLOCK_NS, "ns")
         except SimTimeoutError:
@@ -92,24 +92,24 @@ class ArrayBench(Bench):
             raise AssertionError(f"{name}: no end after {cycles} cycles; {'; '.join(state)}") from None
 
     async def read(self, name: str, channel: Channel | None = None, index: int = 0) -> dict[str, int]:
-        """The fields of a register."""
+        """Return the fields of a register."""
         return registers.register(name).unpack(await self.bus.read(registers.address(name, channel, index)))
 
     async def number(self, name: str, channel: Channel) -> int:
-        """A counter: a register that is one number, or a pair of halves."""
+        """Return a counter: a register that is one number, or a pair of halves."""
         if f"{name}_LOW" in _NAMES:
             low = await self.read(f"{name}_LOW", channel)
             return low["value"] | (await self.read(f"{name}_HIGH", channel))["value"] << registers.REGISTER_BITS
         return (await self.read(name, channel))["value"]
 
     async def write(self, name: str, channel: Channel | None = None, index: int = 0, **fields: int) -> None:
-        """Write fields of a register, zeros to its other ones; AssertionError when the unit refuses."""
+        """Write fields of a register, and zeros to its other ones; AssertionError if the unit refuses."""
         register: Register = registers.register(name)
         response = await self.bus.write(registers.address(name, channel, index), register.pack(**fields))
         assert not response, f"a write to {name} was answered with {response}"
 
     async def errors(self, channel: Channel, clear: bool = True) -> set[str]:
-        """Names of the sticky errors; they are cleared, and so is their interrupt."""
+        """Return the names of the sticky errors; ``clear`` clears them and their interrupt."""
         found = {name for name, bit in (await self.read("ERRORS", channel)).items() if bit}
         if clear:
             await self.write("ERRORS", channel, **dict.fromkeys(found, 1))
@@ -119,7 +119,7 @@ class ArrayBench(Bench):
     async def program(
         self, channel: Channel, job: Job, bank: int = 0, payload_bytes: int = 0, source: int = ScaleSource.EITHER
     ) -> None:
-        """Write the registers of a job, one by one, and start it; ``payload_bytes`` 0: not told; ``source`` of its scales."""
+        """Write a job's registers one by one and start it; ``payload_bytes`` 0: not told; ``source`` of its scales."""
         await self.write("MODE", channel, mode=job.mode, bank=bank, scales=source)
         await self.write("BEATS", channel, value=job.beats)
         await self.write("ROW_BEATS", channel, value=job.row_beats)
@@ -150,11 +150,11 @@ class ArrayBench(Bench):
         self.i[channel].send(input_of(channel, item) if raw is None else raw)
 
     def scale_packet(self, job: Job) -> bytes:
-        """The scales of a job as the scale port takes them."""
+        """Return the scales of a job as the scale port takes them."""
         return scales_with_offsets(job) if self.config.has_offsets else scale_bytes(job)
 
     async def run_job(self, channel: Channel, item: Exchange) -> None:
-        """One good job from its table to its result, without the driver."""
+        """Run one good job from its table to its result, without the driver."""
         job = job_of(channel, item)
         if job.shifts:
             await self.write_table(channel, 0, job.shifts)
@@ -164,13 +164,13 @@ class ArrayBench(Bench):
         self.check(channel, item, await self.result(channel, job))
 
     async def open(self, device: Device | None = None, **options: Any) -> Driver:
-        """The reference driver, ready to work."""
+        """Return the reference driver, ready to use."""
         driver = Driver(device or self.device, **options)
         await driver.open()
         return driver
 
     async def play(self, driver: Driver, jobs: Mapping[Channel, Sequence[Exchange]]) -> None:
-        """Run jobs by the driver, both directions at once, and check every result."""
+        """Run jobs through the driver, both directions at once, and check every result."""
         tasks = {
             channel: cocotb.start_soon(queue_of(driver, channel).run(_driver_jobs(channel, items)))
             for channel, items in jobs.items()
@@ -183,11 +183,11 @@ class ArrayBench(Bench):
                 self.check(channel, item, bytes(result.data))
 
     async def result(self, channel: Channel, job: Job) -> bytes:
-        """The next packet that comes out."""
+        """Return the next packet that comes out."""
         return await self.within(_patience(job), self.o[channel].receive(), f"{channel.value} {job.mode.label}")
 
     def check(self, channel: Channel, item: Exchange, result: bytes) -> None:
-        """Compare a result with the golden one; count and cover it."""
+        """Compare a result with the golden one, count it and note what it covers."""
         job = job_of(channel, item)
         if channel is Channel.COMPRESS:
             if result != item.payload:
@@ -211,7 +211,7 @@ class ArrayBench(Bench):
         self.cover("cp_packed_word", cover_points.filling(self.config, len(item.payload)))
 
     def report(self) -> None:
-        """See :class:`~cdu_verif.simulation.bench.Bench`; nothing may be left at the outputs."""
+        """Implement :class:`~cdu_verif.simulation.bench.Bench`; no packet may be left at the outputs."""
         for channel, end in self.o.items():
             assert not end.waiting(), f"{channel.value}: {end.waiting()} packets that nobody asked for"
         self.cycle = self.watches.cycle
@@ -222,17 +222,17 @@ _NAMES = frozenset(entry.name for entry in registers.CHANNEL)
 
 
 def job_of(channel: Channel, item: Exchange) -> Job:
-    """The job of one direction."""
+    """Return the job of one direction."""
     return item.compression if channel is Channel.COMPRESS else item.decompression
 
 
 def input_of(channel: Channel, item: Exchange) -> bytes:
-    """The bytes that go in."""
+    """Return the bytes of a direction's input."""
     return float_bytes(item.beats) if channel is Channel.COMPRESS else item.payload
 
 
 def queue_of(driver: Driver, channel: Channel) -> JobQueue:
-    """The driver's queue of a direction."""
+    """Return the driver's queue of a direction."""
     return driver.compress if channel is Channel.COMPRESS else driver.decompress
 
 
@@ -241,5 +241,5 @@ def _driver_jobs(channel: Channel, items: Sequence[Exchange]) -> list[DriverJob]
 
 
 def _patience(job: Job) -> int:
-    """Cycles after which a job counts as hanging, whatever the stalls."""
+    """Return the cycles after which a job is regarded as hanging, whatever the stalls."""
     return 2000 + 60 * job.beats

@@ -1,4 +1,4 @@
-"""Records of jobs: a fault in a queue of jobs stands in the record of its own job, and all others come out right."""
+"""Tests of completion records: a fault in a queue of jobs is in the record of its own job, and all others are right."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cdu_verif.stimulus.tensors import exchange
 
 _CONFIG = simulated_config()
 _CHANNELS = [channel.value for channel in Channel]
-#: Jobs in a queue.
+#: Number of jobs in a queue.
 _JOBS = 6
 #: A record: number of the job, bytes, errors.
 _Record = tuple[int, int, set[str]]
@@ -39,7 +39,7 @@ async def _record(bench: ArrayBench, channel: Channel) -> _Record:
 
 
 async def _play(bench: ArrayBench, channel: Channel, jobs: list[PortJob]) -> list[_Record]:
-    """Start jobs as there is room, take their records now and then; the records, after all results have been checked."""
+    """Start jobs when there is room and take their records at times; return the records once all results are checked."""
     shifts = next((job.shifts for job in (job_of(channel, each.item) for each in jobs) if job.shifts), None)
     if shifts:
         await bench.write_table(channel, 0, shifts)
@@ -57,7 +57,7 @@ async def _play(bench: ArrayBench, channel: Channel, jobs: list[PortJob]) -> lis
 
 
 async def _results(bench: ArrayBench, channel: Channel, jobs: list[PortJob]) -> None:
-    """What comes out: the golden result of every good job, as many values as it has of every other one."""
+    """Receive all results: the golden one of every good job, the right number of values of every other one."""
     for job in jobs:
         result = await bench.o[channel].receive()
         job.came = len(result) - (CRC_BYTES if job.crc and channel is Channel.COMPRESS else 0)
@@ -72,7 +72,7 @@ async def _results(bench: ArrayBench, channel: Channel, jobs: list[PortJob]) -> 
 
 @bench_test(ArrayBench, skip=not _CONFIG.completions, direction=_CHANNELS, pattern=["full_rate", "coins", "bursts"])
 async def a_fault_in_a_queue(bench: ArrayBench, direction: str, pattern: str) -> None:
-    """Of every kind of fault one in the middle of a queue: it is its job's, and no other job has one."""
+    """Each kind of fault in the middle of a queue is reported for its own job and for no other."""
     channel = Channel(direction)
     bench.stall(pattern)
     await bench.write("COMPLETION_KEEP", channel, keep=1)
@@ -97,7 +97,7 @@ async def a_fault_in_a_queue(bench: ArrayBench, direction: str, pattern: str) ->
 
 @bench_test(ArrayBench, skip=not _CONFIG.completions, direction=_CHANNELS)
 async def several_faults(bench: ArrayBench, direction: str) -> None:
-    """Faults of any kind in any of many jobs, one behind the other."""
+    """Faults of any kind in any of many jobs, one after the other."""
     channel = Channel(direction)
     await bench.write("COMPLETION_KEEP", channel, keep=1)
     kinds = faults(bench.config, channel)
@@ -118,13 +118,13 @@ async def several_faults(bench: ArrayBench, direction: str) -> None:
 
 @bench_test(ArrayBench, skip=not _CONFIG.completions, direction=_CHANNELS)
 async def records_that_wait(bench: ArrayBench, direction: str) -> None:
-    """START waits for room for the record; what is not kept is thrown away; an abort leaves records as they are."""
+    """START waits for room for the record; records not kept are dropped; an abort does not change records."""
     channel = Channel(direction)
     depth = bench.config.completions
     await bench.write("COMPLETION_KEEP", channel, keep=1)
 
     async def done(count: int) -> None:
-        """So many records wait."""
+        """Wait until ``count`` records wait."""
         while (await bench.read("COMPLETION", channel))["waiting"] != count:
             await bench.idle(5)
 
@@ -136,7 +136,7 @@ async def records_that_wait(bench: ArrayBench, direction: str) -> None:
     await bench.program(channel, job_of(channel, small_item(bench)))
     assert await bench.errors(channel) == {"queue_full"}
 
-    # A job that is forgotten has a number, but no record
+    # An aborted job has a number, but no record
     assert (await _record(bench, channel))[0] == 0
     await bench.program(channel, job_of(channel, small_item(bench)))
     await bench.write("CONTROL", channel, abort=1)
@@ -162,7 +162,7 @@ async def records_that_wait(bench: ArrayBench, direction: str) -> None:
 
 @bench_test(ArrayBench, skip=not _CONFIG.completions or Mode.BRC not in _CONFIG.built_modes)
 async def packets_out_of_step(bench: ArrayBench) -> None:
-    """A TLAST that is lost, or a packet too many: jobs take packets in their order, whosever they are, until a flush."""
+    """After a lost TLAST, or with a packet too many, jobs take packets in order, whichever job they were for, until a flush."""
     channel = Channel.COMPRESS
     await bench.write("COMPLETION_KEEP", channel, keep=1)
     for merged in (True, False):
@@ -189,7 +189,7 @@ async def packets_out_of_step(bench: ArrayBench) -> None:
 
 @bench_test(ArrayBench, skip=not _CONFIG.completions, direction=_CHANNELS)
 async def the_driver_loses_one_job(bench: ArrayBench, direction: str) -> None:
-    """Of a row of jobs the driver gives the results of all but that whose data were lost on their way."""
+    """The driver returns the results of all jobs but the one whose data were lost on their way."""
     channel = Channel(direction)
     cut = bench.config.beat_bits // 8 if channel is Channel.COMPRESS else 1
     for wrong in range(5):

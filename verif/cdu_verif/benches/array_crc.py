@@ -20,7 +20,7 @@ _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes
 #: Wrong bits for each mode, of a payload of some hundred to some thousand.
 _DAMAGED = 12
-#: What may be found in a damaged payload before its end has come.
+#: Error that a damaged payload may raise before its end has come.
 _EARLIER = "bad_head"
 
 

@@ -1,4 +1,4 @@
-"""What a source, a sink or a program can do wrong: its own sticky bit, the interrupt, no harm to the next job."""
+"""Tests of errors of a source, a sink or a program: each has its own sticky bit, interrupts and spares the next job."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
 
 _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes
-#: Cycles in which a flush ends; with clocks of their own, ports are quiet for 64 first.
+#: Cycles in which a flush ends; ports with clocks of their own are quiet for 64 cycles first.
 _SETTLED = 140 if _CONFIG.own_clocks else 40
 _SCALED = [mode for mode in _MODES if mode.has_scales]
 _CHANNELS = [channel.value for channel in Channel]
@@ -37,7 +37,7 @@ _WATCHDOG_CYCLES = 300
 
 @bench_test(ArmedBench, direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
 async def wrong_lengths(bench: ArmedBench, direction: str, mode: str) -> None:
-    """TLAST too early or too late; what came in time gives the right result when compressing, as many values when not."""
+    """TLAST too early or too late; input that came in time gives the right result, or values of the right number."""
     channel = Channel(direction)
     for _ in range(6 if bench.full else 2):
         item = small_item(bench, Mode[mode.upper()], bench.rng.randint(8, 50))
@@ -67,7 +67,7 @@ async def wrong_lengths(bench: ArmedBench, direction: str, mode: str) -> None:
 
 @bench_test(ArmedBench, direction=_CHANNELS)
 async def bad_keep(bench: ArmedBench, direction: str) -> None:
-    """TKEEP with holes, in every mode; the job ends all the same."""
+    """TKEEP with holes, in every mode; the job ends nevertheless."""
     channel = Channel(direction)
     for mode in _MODES:
         item = small_item(bench, mode)
@@ -90,7 +90,7 @@ async def bad_keep(bench: ArmedBench, direction: str) -> None:
 
 @bench_test(ArmedBench, skip=not _SCALED, direction=_CHANNELS)
 async def wrong_scales(bench: ArmedBench, direction: str) -> None:
-    """Too few scales are filled up with 1.0, too many are thrown away."""
+    """Missing scales are replaced by 1.0, surplus ones are dropped."""
     channel = Channel(direction)
     for mode in _SCALED:
         item = exchange(bench.config, bench.rng, (2, 3, 8, 24), mode, "normal", TABLES[:1])
@@ -119,7 +119,7 @@ async def wrong_scales(bench: ArmedBench, direction: str) -> None:
 
 
 def _check_rescaled(channel: Channel, item: Exchange, job: Job, result: bytes) -> None:
-    """The result is that of the job with its new scales."""
+    """Check that the result is that of the job with its new scales."""
     if channel is Channel.COMPRESS:
         assert result == golden(job, item.beats), f"{item.name}: not the payload for the scales that came and 1.0"
     else:
@@ -130,7 +130,7 @@ def _check_rescaled(channel: Channel, item: Exchange, job: Job, result: bytes) -
 
 @bench_test(ArmedBench, value=["inf", "minus_inf", "nan"])
 async def nonfinite(bench: ArmedBench, value: str) -> None:
-    """Infinity saturates, NaN becomes zero, in one value of a job; bypass lets it pass."""
+    """Infinity saturates, NaN becomes zero, in one value of a job; bypass does not change them."""
     number = float(value.replace("minus_", "-"))
     for mode in _MODES:
         item = small_item(bench, mode)
@@ -150,7 +150,7 @@ async def nonfinite(bench: ArmedBench, value: str) -> None:
 
 @bench_test(ArmedBench, direction=_CHANNELS)
 async def impossible_jobs(bench: ArmedBench, direction: str) -> None:
-    """START refuses what cannot be a job, and nothing else happens."""
+    """START refuses impossible jobs, without any other effect."""
     channel = Channel(direction)
     possible = job_of(channel, small_item(bench, _MODES[0]))
     for mode, beats, row_beats, channel_rows in _impossible(possible.beats):
@@ -185,7 +185,7 @@ async def impossible_jobs(bench: ArmedBench, direction: str) -> None:
 
 
 def _impossible(beats: int) -> list[tuple[int, int, int, int]]:
-    """Mode, beats, row_beats, channel_rows of jobs that there cannot be."""
+    """Return mode, beats, row_beats, channel_rows of impossible jobs."""
     built = int(_MODES[0])
     unknown = [number for number in range(16) if number not in list(Mode)]
     jobs = [*((number, beats, beats, 1) for number in unknown), (built, 0, 1, 1), (built, beats, 0, 1)]
@@ -201,7 +201,7 @@ def _impossible(beats: int) -> list[tuple[int, int, int, int]]:
 
 
 def _payload_bounds(item: Exchange, bench: ArrayBench) -> tuple[int, int]:
-    """Least and greatest length of a payload, by docs/reference/bitstream.md."""
+    """Return the least and the greatest length of a payload, by docs/reference/bitstream.md."""
     job = item.decompression
     bits = job.settings.bits if job.settings else VALUE_BITS
     if job.mode.has_zvc:
@@ -215,7 +215,7 @@ def _payload_bounds(item: Exchange, bench: ArrayBench) -> tuple[int, int]:
 
 @bench_test(ArmedBench, direction=_CHANNELS)
 async def full_queues(bench: ArmedBench, direction: str) -> None:
-    """Jobs beyond the queue are refused, and those in it come out right; so with scales."""
+    """Jobs beyond the queue are refused, and those in the queue are right; likewise scales."""
     channel = Channel(direction)
     item = small_item(bench, _MODES[0])
     job = job_of(channel, item)
@@ -247,7 +247,7 @@ async def full_queues(bench: ArmedBench, direction: str) -> None:
 
 @bench_test(ArmedBench, skip=Mode.JPEG_ACT not in _MODES, direction=_CHANNELS)
 async def write_to_a_used_table(bench: ArmedBench, direction: str) -> None:
-    """The shift table of a job under way cannot be written, the other one can; the job registers may change."""
+    """The shift table of a job in progress cannot be written, the other one can; the job registers may change."""
     channel = Channel(direction)
     item = small_item(bench, Mode.JPEG_ACT)
     job = job_of(channel, item)
@@ -286,7 +286,7 @@ async def bad_accesses(bench: ArrayBench) -> None:
 
 @bench_test(ArmedBench, direction=_CHANNELS)
 async def watchdog(bench: ArmedBench, direction: str) -> None:
-    """A job without input, without scales, or whose output nobody takes, is aborted after WATCHDOG cycles."""
+    """A job without input or scales, or with a sink that takes no output, is aborted after WATCHDOG cycles."""
     channel = Channel(direction)
     await bench.write("WATCHDOG", channel, value=_WATCHDOG_CYCLES)
     for missing in ("input", "rest", "scales", "sink"):
@@ -319,7 +319,7 @@ async def watchdog(bench: ArmedBench, direction: str) -> None:
 
 @bench_test(ArmedBench, direction=_CHANNELS, flush=[True] if _CONFIG.own_clocks else [False, True])
 async def abort(bench: ArmedBench, direction: str, flush: bool) -> None:
-    """Jobs are forgotten at any moment; with flush also the packets that have begun to come."""
+    """An abort drops jobs at any moment; with flush also the packets that have begun to arrive."""
     channel = Channel(direction)
     for _ in range(24 if bench.full else 8):
         bench.stall(bench.rng.choice(("full_rate", "coins", "bursts")))
@@ -351,7 +351,7 @@ async def _taken(bench: ArrayBench, channel: Channel) -> None:
 
 
 async def _recover(bench: ArrayBench, channel: Channel) -> None:
-    """What a driver does: abort and flush until the sources have nothing left and the sink has what was cut."""
+    """Recover as a driver does: abort and flush until the sources have nothing left and the sink has the cut packets."""
     for _ in range(8):
         await bench.write("CONTROL", channel, abort=1, flush=1)
         for _ in range(400):
@@ -372,7 +372,7 @@ async def _recover(bench: ArrayBench, channel: Channel) -> None:
 
 @bench_test(ArrayBench)
 async def garbage(bench: ArrayBench) -> None:
-    """Random words, TKEEP and TLAST at all ports, random writes to all registers; then the driver brings the unit to rest."""
+    """Random words, TKEEP and TLAST at all ports, random writes to all registers; then the driver stops and reuses the unit."""
     rng = bench.rng
     for _ in range(12 if bench.full else 3):
         bench.stall(rng.choice(("full_rate", "coins", "bursts")))
@@ -390,7 +390,7 @@ async def garbage(bench: ArrayBench) -> None:
 
 @bench_test(ArrayBench, direction=_CHANNELS)
 async def driver_recovery(bench: ArrayBench, direction: str) -> None:
-    """When data are lost on their way, the driver says which jobs are, and the next ones pass."""
+    """The driver names the jobs whose data are lost on their way, and the next jobs pass."""
     channel = Channel(direction)
     faults = [(PORTS[channel].input, bench.config.beat_bits // 8, "early_last"), (PORTS[channel].input, None, "timeout")]
     if _SCALED:
@@ -417,7 +417,7 @@ def _random_word(bench: ArrayBench, size: int) -> tuple[int, int]:
 
 
 async def _random_program(bench: ArrayBench, channel: Channel) -> None:
-    """A few register writes: plausible small jobs, and anything anywhere."""
+    """Do a few register writes: plausible small jobs, and random values to random registers."""
     rng = bench.rng
     if rng.random() < 0.5:
         await bench.write("MODE", channel, mode=rng.randint(0, 7), bank=rng.randint(0, 1))
@@ -435,7 +435,7 @@ async def _random_program(bench: ArrayBench, channel: Channel) -> None:
 
 @bench_test(ArrayBench)
 async def reset_in_the_middle(bench: ArrayBench) -> None:
-    """After a reset at any moment the unit works as from the start."""
+    """After a reset at any moment the unit works as after the first one."""
     for _ in range(12 if bench.full else 4):
         bench.stall("coins")
         for channel in Channel:

@@ -1,7 +1,7 @@
-"""What the documents promise at the ports and registers of a unit, done by a source, a sink and a program that know no more.
+"""Tests of the promises that documents make about a unit's ports and registers, without knowledge of its inside.
 
-A sink that takes nothing before an abort, scales from both sources in any order, transfers with any number of bytes, scales and
-heads of any bit pattern, lengths that are not what comes.
+They cover a sink that takes nothing before an abort, scales from both sources in any order, transfers with any number of
+bytes, scales and heads of any bit pattern, and wrong payload lengths.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SPECIAL += [pattern | 1 << 31 for pattern in _SPECIAL]
 
 @bench_test(ArmedBench, direction=_CHANNELS, cause=list(cover_points.CAUSES))
 async def abort_before_a_stalled_sink(bench: ArmedBench, direction: str, cause: str) -> None:
-    """What waits at the output when jobs are aborted ends no other job, whenever it is taken."""
+    """A word that waits at the output when jobs are aborted ends no other job, whenever it is taken."""
     channel = Channel(direction)
     for output in cover_points.OUTPUTS:
         for drains_first in (False, True):
@@ -105,7 +105,7 @@ async def _abort_with(bench: ArrayBench, channel: Channel, output: str, cause: s
         await bench.within(20 * _WATCHDOG_CYCLES, raised(bench), "watchdog")
     await bench.idle(bench.rng.randint(0, 20))
     if inside or cause == "CONTROL":
-        # Of a longer job, the rest of its input is thrown away
+        # The rest of a longer job's input is dropped
         await bench.write("CONTROL", channel, abort=1, flush=1)
         while (await bench.read("STATUS", channel))["flushing"] or not bench.i[channel].idle():
             if not (await bench.read("STATUS", channel))["flushing"] and not bench.i[channel].idle():
@@ -123,7 +123,7 @@ async def _offers(bench: ArrayBench, channel: Channel) -> None:
 
 
 async def _drain(bench: ArrayBench, channel: Channel, waits: bool) -> None:
-    """Let the sink go on: it gets one packet, or nothing."""
+    """Let the sink continue: it gets one packet, or nothing."""
     bench.o[channel].free()
     await bench.idle(20)
     assert bench.o[channel].waiting() == int(waits), f"{bench.o[channel].waiting()} packets of forgotten jobs"
@@ -133,7 +133,7 @@ async def _drain(bench: ArrayBench, channel: Channel, waits: bool) -> None:
 
 @bench_test(ArmedBench, skip=not _SCALED, direction=_CHANNELS)
 async def scales_from_both_sources(bench: ArmedBench, direction: str) -> None:
-    """Jobs that name their sources get the right scales, whenever these come; jobs that do not, get a sign."""
+    """Jobs that name their sources get the right scales, in any order of arrival; jobs that do not raise an error."""
     channel = Channel(direction)
     for _ in range(20 if bench.full else 6):
         bench.stall(bench.rng.choice(("full_rate", "coins", "bursts")))
@@ -167,7 +167,7 @@ async def scales_from_both_sources(bench: ArmedBench, direction: str) -> None:
         (ScaleSource.PORT, ScaleSource.EITHER),
     ):
         await _mixed(bench, channel, names)
-    # One source for all, then the other one when no job is under way: nobody has to be named
+    # One source for all jobs, then the other one when no job is in progress: sources need not be named
     for source in (ScaleSource.REGISTERS, ScaleSource.PORT, ScaleSource.REGISTERS):
         items = [small_item(bench, bench.rng.choice(_SCALED), 8) for _ in range(2)]
         await _table(bench, channel)
@@ -181,7 +181,7 @@ async def scales_from_both_sources(bench: ArmedBench, direction: str) -> None:
 
 
 async def _mixed(bench: ArrayBench, channel: Channel, sources: Sequence[ScaleSource]) -> None:
-    """Two jobs of which not both name their source, the second one's scales by registers before the first one's at the port."""
+    """Run two jobs, not both naming a source; the second one's register scales come before the first one's port scales."""
     items = [small_item(bench, _SCALED[0], 8) for _ in range(2)]
     await _table(bench, channel)
     for item, source in zip(items, sources, strict=True):
@@ -203,13 +203,13 @@ async def _mixed(bench: ArrayBench, channel: Channel, sources: Sequence[ScaleSou
 
 
 async def _table(bench: ArrayBench, channel: Channel) -> None:
-    """The shift table that all small jobs use, in bank 0."""
+    """Write the shift table that all small jobs use, in bank 0."""
     if Mode.JPEG_ACT in _MODES:
         await bench.write_table(channel, 0, job_of(channel, small_item(bench, Mode.JPEG_ACT)).shifts)
 
 
 async def _give(bench: ArrayBench, channel: Channel, items: Sequence[Exchange], source: ScaleSource, wait: int = 0) -> None:
-    """Give the scales of jobs by one source."""
+    """Give the scales of jobs through one source."""
     await bench.idle(wait * bench.rng.randint(100, 300))
     for item in items:
         job = job_of(channel, item)
@@ -220,7 +220,7 @@ async def _give(bench: ArrayBench, channel: Channel, items: Sequence[Exchange], 
 
 
 async def _write_scales(bench: ArrayBench, channel: Channel, patterns: Sequence[int], offsets: Sequence[int] = ()) -> None:
-    """Give scales by registers."""
+    """Write scales to the registers."""
     for place, pattern in enumerate(patterns):
         while not (await bench.read("STATUS", channel))["scale_space"]:
             await bench.idle(10)
@@ -256,11 +256,11 @@ async def any_transfers(bench: ArmedBench, direction: str, mode: str) -> None:
 
 
 def _scattered(rng: Random, raw: bytes, size: int, partial: bool) -> tuple[list[Word], set[str]]:
-    """A packet in other transfers than full ones, and which kinds of them it has."""
+    """Return a packet in transfers that are not all full, and the kinds of transfers that it has."""
     words, kinds, place = [], set(), 0
 
     def empty() -> Word:
-        return rng.getrandbits(8 * size), 0  # what is not kept may be anything
+        return rng.getrandbits(8 * size), 0  # bytes that are not kept may have any value
 
     before, inside, behind = (rng.random() < 0.5 for _ in cover_points.EMPTY)
     if before:
@@ -289,7 +289,7 @@ def _scattered(rng: Random, raw: bytes, size: int, partial: bool) -> tuple[list[
     source=[source.name.lower() for source in (ScaleSource.PORT, ScaleSource.REGISTERS)],
 )
 async def scales_of_any_bits(bench: ArmedBench, direction: str, source: str) -> None:
-    """Every bit pattern: a positive number within the range of the mode is taken as it is, anything else as 1.0 with a sign."""
+    """Scales of any bit pattern: positive numbers in the mode's range are used, others replaced by 1.0 with an error."""
     channel, chosen = Channel(direction), ScaleSource[source.upper()]
     special = iter(bench.rng.sample(_SPECIAL, len(_SPECIAL)))
     for number in range(3 * len(_SPECIAL) if bench.full else len(_SPECIAL) // 2):
@@ -327,7 +327,7 @@ async def scales_of_any_bits(bench: ArmedBench, direction: str, source: str) -> 
 
 
 def _is_scale(pattern: int, channel: Channel, mode: Mode) -> bool:
-    """By docs/reference/bitstream.md, "Reciprocals" and "Affine modes", and docs/reference/registers.md, NUMBERS."""
+    """Return whether a pattern is allowed (bitstream.md, "Reciprocals" and "Affine modes"; registers.md, NUMBERS)."""
     (value,) = unpack("<f", pack("<I", pattern))
     least = 2.0**-111 if mode.is_affine and channel is Channel.COMPRESS else 2.0**-120
     most = 2.0**111 if mode.is_affine and channel is Channel.DECOMPRESS else 2.0**120
@@ -335,12 +335,12 @@ def _is_scale(pattern: int, channel: Channel, mode: Mode) -> bool:
 
 
 def _lost(channel: Channel) -> int:
-    """Significand bits of a float32 behind those that the unit multiplies with."""
+    """Return the number of a float32's significand bits that the unit does not multiply with."""
     return 24 - (_CONFIG.scale_bits if channel is Channel.COMPRESS else _CONFIG.used_reciprocal_bits)
 
 
 def _check_rescaled(channel: Channel, item: Exchange, job: Job, result: bytes) -> None:
-    """The result is that of the job with its new scales."""
+    """Check that the result is that of the job with its new scales."""
     if channel is Channel.COMPRESS:
         assert result == golden(job, item.beats), f"{item.name}: not the payload for these scales"
     else:
@@ -351,7 +351,7 @@ def _check_rescaled(channel: Channel, item: Exchange, job: Job, result: bytes) -
 
 @bench_test(ArmedBench, skip=not _RANGED)
 async def heads_of_any_bits(bench: ArmedBench) -> None:
-    """Blocks that begin with any bits: a range is decoded, and what no encoder writes is a sign; the next job is right."""
+    """Block heads of any bits: valid ranges are decoded, invalid ones raise an error; the next job is right."""
     channel = Channel.DECOMPRESS
     for _ in range(80 if bench.full else 16):
         item = small_item(bench, bench.rng.choice(_RANGED), bench.rng.choice((8, 24, 40)))
@@ -384,7 +384,7 @@ async def heads_of_any_bits(bench: ArmedBench) -> None:
 
 
 def _head(rng: Random, levels: int) -> tuple[int, int, int]:
-    """Z, m and e: any bits, or at the very limit of what is allowed, or beyond it by one."""
+    """Return Z, m and e: random bits, the very limit of the allowed values, or one beyond it."""
     mantissa, exponent = (
         rng.choice((0, 1, 128, 255, rng.randint(0, 255))),
         rng.choice((0, 9, 10, 15, 16, 25, 255, rng.randint(0, 9))),
@@ -396,7 +396,7 @@ def _head(rng: Random, levels: int) -> tuple[int, int, int]:
 
 @bench_test(ArmedBench, skip=not _LENGTHS)
 async def lengths_that_are_told(bench: ArmedBench) -> None:
-    """A payload that has not as many bytes as was told gives a sign, though its blocks are whole."""
+    """A payload whose length differs from the one in the registers raises an error, even if its blocks are whole."""
     channel = Channel.DECOMPRESS
     for _ in range(24 if bench.full else 8):
         items = [small_item(bench, bench.rng.choice(_LENGTHS), bench.rng.choice((8, 24))) for _ in range(3)]
@@ -419,7 +419,7 @@ async def lengths_that_are_told(bench: ArmedBench) -> None:
 
 
 def _another_length(rng: Random, item: Exchange) -> int:
-    """A length that a payload of this job could have, but this one has not."""
+    """Return a length that a payload of this job could have, other than the right one."""
     job = item.decompression
     bits = job.settings.bits if job.settings else VALUE_BITS
     least, most = job.beats, (1 + bits) * job.beats  # docs/reference/bitstream.md, section 2
@@ -429,7 +429,7 @@ def _another_length(rng: Random, item: Exchange) -> int:
 
 @bench_test(ArrayBench)
 async def any_address(bench: ArrayBench) -> None:
-    """The two lowest bits of an address count for nothing, in reads and writes."""
+    """The two lowest bits of an address are ignored, in reads and writes."""
     for channel in Channel:
         place = channel.base + 0x24  # BEATS
         for low in range(4):
@@ -441,7 +441,7 @@ async def any_address(bench: ArrayBench) -> None:
 
 @bench_test(ArmedBench, direction=_CHANNELS)
 async def empty_packets(bench: ArmedBench, direction: str) -> None:
-    """A packet of no bytes is an input that is missing from its beginning, at the port of data and at that of scales."""
+    """A packet without bytes is an input that is missing from its beginning, at the data port and at the scale port."""
     channel = Channel(direction)
     for mode in _MODES:
         item = small_item(bench, mode, 8)

@@ -1,4 +1,4 @@
-"""How many values per cycle pass through the whole unit, and what its own counters say about it."""
+"""Tests of the rate of a whole unit in values per cycle, and of its own counters."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange, incompressibl
 
 _MODES = simulated_config().built_modes
 _CHANNELS = [channel.value for channel in Channel]
-#: Blocks per CDU of a measured job; what the buffers of a unit hold is little beside them.
+#: Blocks per CDU of a measured job; the content of the unit's buffers is small compared with them.
 _BLOCKS_PER_CDU = 96
-#: Cycles by which a measured job may exceed the ideal, for its ends, and the part by which it may besides.
+#: Cycles by which a measured job may exceed the ideal at its ends, and the share by which it may besides.
 _SLACK_CYCLES, _SLACK_PART = 24, 0.01
-#: Cycles of the jobs between which nothing may be lost: longer than it takes to write the registers of the next one.
+#: Cycles of the jobs between which no cycle may be lost: longer than it takes to write the registers of the next one.
 _HAND_OVER_CYCLES = 256
 _HAND_OVER_JOBS = 6
-#: Words after which a unit works at its steady rate.
+#: Number of words after which a unit works at its steady rate.
 _SETTLING_WORDS = 64
-#: CDUs up to which a block of GMC takes MOST_CYCLES at most; of more CDUs the lanes wait longer for each other.
+#: CDUs up to which a block of GMC takes at most MOST_CYCLES; with more CDUs the lanes wait longer for each other.
 _FEW_CDUS, _MOST_CYCLES_OF_MANY = 4, 15
-#: The DQT that the codec with this coder has by default.
+#: The default DQT of the codec with a coder.
 _USUAL_TABLES = {coder: codec_options(name)["dqt"] for name, (mode, coder) in CODECS.items() if mode.has_dct}
-#: Steps of the training of which activations are recorded.
+#: Number of steps of the training from which activations are recorded.
 _STEPS = 4
 
 
 @cache
 def _activations() -> torch.Tensor:
-    """The input of a ResNet's first batch normalisation after some steps on the digits, (32, 8, 16, 16)."""
+    """Return the input of a ResNet's first batch normalisation after some steps on the digits, (32, 8, 16, 16)."""
     setup = TrainingSetup(steps=_STEPS, batch=32)
     recorded = recorded_jobs.record(setup.recipe, setup.images, [Mode.JPEG_ACT], setup.recipe.batch)
     return next(one.values for one in recorded[Mode.JPEG_ACT] if one.name == "bn/conv")
 
 
 def _contents(bench: ArrayBench, mode: Mode) -> list[tuple[str, Exchange]]:
-    """Jobs of a mode from incompressible to empty, by what they hold."""
+    """Return jobs of a mode from incompressible to empty, by their content."""
     shape = (1, 1, BLOCK_SIDE, BLOCK_SIDE * _BLOCKS_PER_CDU * bench.config.cdus)
     if mode is Mode.MX:
         real = _activations()[:8].to(DTYPES[bench.config.dtype])
@@ -134,7 +134,7 @@ async def _measure(bench: ArrayBench, channel: Channel, item: Exchange, content:
 
 @bench_test(ArrayBench, direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
 async def hand_over(bench: ArrayBench, direction: str, mode: str) -> None:
-    """Jobs of one mode whose registers are ready follow each other without an idle cycle; one where a last slice takes two."""
+    """Jobs of one mode follow each other without an idle cycle, or with one if a last slice takes two cycles."""
     lost, _, doubled = await _in_a_row(bench, Channel(direction), [Mode[mode.upper()]] * _HAND_OVER_JOBS)
     allowed = doubled if Channel(direction) is Channel.COMPRESS else 0
     bench.figures["lost"] = f"{lost} cycles in {_HAND_OVER_JOBS - 1} changes of job"
@@ -142,13 +142,13 @@ async def hand_over(bench: ArrayBench, direction: str, mode: str) -> None:
 
 
 def _takes_two(config: CduConfig, payload: bytes) -> bool:
-    """Whether the last slice of a job may have begun in the word before its last one, so that the collector takes it twice."""
+    """Return whether a job's last slice may have begun in the word before its last, so that the collector needs two cycles."""
     return (len(payload) - 1) % config.packed_bytes + 1 < config.slice_bytes
 
 
 @bench_test(ArrayBench, skip=len(_MODES) < 2, direction=_CHANNELS)
 async def change_of_mode(bench: ArrayBench, direction: str) -> None:
-    """What a change of mode costs, and that it costs little."""
+    """A change of mode costs few cycles, which are reported."""
     channel = Channel(direction)
     modes = [mode for pair in pairwise([*_MODES, _MODES[0]]) for mode in pair]
     lost, gaps, _ = await _in_a_row(bench, channel, modes)
@@ -161,8 +161,8 @@ async def change_of_mode(bench: ArrayBench, direction: str) -> None:
 async def _in_a_row(bench: ArrayBench, channel: Channel, modes: list[Mode]) -> tuple[int, list[int], int]:
     """Run jobs whose registers are always written in time.
 
-    Returns the cycles that they took beyond those that their values need, the distance from the last transfer of values
-    of each job to the first one of the next, in cycles, and how many but the last one may take a cycle more at their end.
+    Returns the cycles beyond those that their values need; the distance in cycles from the last transfer of values of each job
+    to the first one of the next; and how many jobs, apart from the last, may take a cycle more at their end.
     """
     config = bench.config
     items = []
@@ -170,7 +170,7 @@ async def _in_a_row(bench: ArrayBench, channel: Channel, modes: list[Mode]) -> t
         blocks = int(_HAND_OVER_CYCLES * rows_per_cycle(config, mode)) // BLOCK_SIDE
         blocks -= blocks % config.port_beats
         shape = (1, 1, BLOCK_SIDE, BLOCK_SIDE * max(blocks, config.port_beats))
-        # Of jpeg-act the densest coder, and content that it codes at full rate.
+        # For jpeg-act the densest coder, and content that it codes at full rate.
         kind, coder = ("smooth", Coder.GMC) if mode is Mode.JPEG_ACT and config.has_gmc else ("normal", None)
         items.append(exchange(config, bench.rng, shape, mode, kind, TABLES[:1], coder))
     jobs = [job_of(channel, item) for item in items]
@@ -201,7 +201,7 @@ async def _in_a_row(bench: ArrayBench, channel: Channel, modes: list[Mode]) -> t
     times = values.transfers
     assert len(times) == words, f"{len(times)} transfers of values, not {words}"
     gaps = [times[end] - times[end - 1] for end in ends[:-1]]
-    # The first words wait for the scales, or go into buffers that are empty.
+    # The first words wait for the scales, or go into empty buffers.
     needed = sum(job.beats / rows_per_cycle(config, job.mode) for job in jobs)
     needed -= _SETTLING_WORDS * config.port_beats / rows_per_cycle(config, jobs[0].mode)
     doubled = sum(item.compression.mode.has_zvc and _takes_two(config, item.payload) for item in items[:-1])

@@ -1,4 +1,4 @@
-"""Tests of the reading half of an AXI4 port: segments of memory against the packets that they make."""
+"""Tests of the read half of an AXI4 port: segments of memory against the packets that they become."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import PATTERNS
 
 _CONFIG = simulated_config()
-#: Bytes of a value that padding of the first client may repeat, if it may.
+#: Bytes of a value that padding of the first client may repeat.
 _REPEATED = repeated_bytes(_CONFIG)
 
 
 async def _read(bench: MemoryBench, packets: list[list[list[Piece]]], cycles: int = 60) -> list[list[int]]:
-    """Fetch packets, those of each client one after the other, compare them; the results of each client."""
+    """Fetch packets, each client's one after the other, compare them and return the results of each client."""
     for client, wanted in enumerate(packets):
         for pieces in wanted:
             bench.send_segments(client, pieces)
@@ -44,14 +44,14 @@ async def _read(bench: MemoryBench, packets: list[list[list[Piece]]], cycles: in
             if bench.memory.faulty:
                 continue
             assert bench.packet(words[begin:end]) == golden, f"client {client}: {pieces}"
-            # What takes scales relies on it that the last word is empty only where the last segment is.
+            # Receivers of scales rely on the last word being empty only if the last segment is.
             assert words[end - 1][1] or not (pieces[-1].bytes or pieces[-1].pad), f"client {client}: {pieces}"
             bench.cases += 1
     return [bench.sinks[f"result__{client}"].received for client in bench.clients]
 
 
 def _packet(bench: MemoryBench, pieces: list[Piece]) -> bytes:
-    """What pieces of memory and their padding are together."""
+    """Return the packet that pieces of memory and their padding make."""
     packet, last = b"", b""
     for one in pieces:
         content = bench.memory.get(one.address, one.bytes)
@@ -62,7 +62,7 @@ def _packet(bench: MemoryBench, pieces: list[Piece]) -> bytes:
 
 @bench_test(MemoryBench, pattern=list(PATTERNS))
 async def segments(bench: MemoryBench, pattern: str) -> None:
-    """Segments of any length at any place, both clients at once, every end stalled at random by itself."""
+    """Segments of any length at any address, both clients at once, every end stalled at random independently."""
     bench.behave(pattern)
     bench.memory.latency = bench.rng.choice((0, 3, 40))
     for _ in range(4 if bench.full else 1):
@@ -81,7 +81,7 @@ async def empty_packets(bench: MemoryBench) -> None:
 
 @bench_test(MemoryBench)
 async def long_segments(bench: MemoryBench) -> None:
-    """Of segments of every power of two up to 2 GiB the first bursts, which are as long as they may be; a reset ends them."""
+    """The first bursts of segments of every power of two up to 2 GiB have the greatest length; a reset ends them."""
     for bit in range((2 * BURST_WORDS * bench.size).bit_length(), SIZE_BITS):
         for client in bench.clients:
             bench.send_segments(client, [Piece(bench.memory.base + MEMORY_BYTES // 2 * client, 1 << bit, 0)])
@@ -95,7 +95,7 @@ async def long_segments(bench: MemoryBench) -> None:
 
 @bench_test(MemoryBench)
 async def errors(bench: MemoryBench) -> None:
-    """A packet of which memory refuses a word says so, all its words come, and the next packet is not touched."""
+    """A packet with a word that memory refuses reports it, all its words come, and the next packet is unaffected."""
     base = bench.memory.base
     bench.memory.faulty = range(base + 4096, base + 4097)
     good, bad = [Piece(base + 100, 700, 3)], [Piece(base + 4000, 200, 0), Piece(base, 64, 0)]
@@ -106,7 +106,7 @@ async def errors(bench: MemoryBench) -> None:
 
 @bench_test(MemoryBench)
 async def boundaries(bench: MemoryBench) -> None:
-    """Segments over a boundary of 4 KiB that begin at each word before it."""
+    """Segments across a boundary of 4 KiB that begin at each word before it."""
     results = await _read(bench, [[[one] for one in bench.at_boundary(client)] for client in bench.clients])
     assert not any(any(one) for one in results), "memory has refused a burst"
 
@@ -123,7 +123,7 @@ async def turns(bench: MemoryBench) -> None:
 
 @bench_test(MemoryBench)
 async def rate(bench: MemoryBench) -> None:
-    """With a latency of 20 cycles a long segment keeps the port busy: many bursts are under way."""
+    """With a latency of 20 cycles a long segment keeps the port busy: many bursts are in progress."""
     bench.memory.latency = 20
     words = 512
     before = bench.cycle

@@ -1,4 +1,4 @@
-"""A block in a simulation that plays the cases of its record and compares what comes out."""
+"""Bench that plays the cases of a block's record and compares the outputs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from cdu_verif.cases.lent import BorrowedCases
 from cdu_verif.simulation.bench import CASES, Bench
 from cdu_verif.simulation.patterns import PATTERNS
 
-#: Cycles that a transfer may take before the block counts as hanging, whatever the stream ends do.
+#: Cycles without a transfer after which the block is regarded as hanging, whatever the stream ends do.
 _PATIENCE = 40
-#: Cycles at the end of a test in which nothing more may come.
+#: Cycles at the end of a test in which no other transfer may come.
 _QUIET = 60
 
 
@@ -38,25 +38,25 @@ class BlockBench(Bench):
             self.watchers.append(self._count)
 
     async def reset(self, cycles: int = 2) -> None:
-        """Reset the block and forget everything under way; the turn is lane 0's."""
+        """Reset the block and clear all streams; lane 0 has the turn."""
         self._turn = 0
         await super().reset(cycles)
 
     def behave(self, pattern: str) -> None:
-        """Every stream end behaves by this pattern from now on, independently of the others."""
+        """Let every stream end behave by this pattern from now on, independently of the others."""
         for source in self.sources.values():
             source.pattern = PATTERNS[pattern](self.rng)[0]
         for sink in self.sinks.values():
             sink.pattern = PATTERNS[pattern](self.rng)[1]
 
     def random_case(self) -> Case:
-        """A random case of random size."""
+        """Return a random case of random size."""
         least, most = self.block_cases.blocks
         size = self.rng.randint(least, most * (2 if self.full else 1))
         return self.block_cases.random(self.config, self.ports, self.rng, size)
 
     def send(self, case: Case) -> Case:
-        """Set the ports and queue the inputs of a case, with nothing received yet; the case, from the lane whose turn it is."""
+        """Set the ports and queue the inputs of a case; return the case as rotated to the lane that has the turn."""
         case = case.turned(self._turn)
         self._pulses.clear()
         for name, value in case.settings.items():
@@ -70,7 +70,7 @@ class BlockBench(Bench):
         return case
 
     async def play(self, case: Case) -> Case:
-        """One case, as it was sent; AssertionError when anything differs from the golden values."""
+        """Play one case and return it as it was sent; AssertionError if any output differs from the golden values."""
         case = self.send(case)
         await self.run(lambda: self._complete(case), _PATIENCE * case.transfers + 1000, case.name)
         await self.idle(self.block_cases.settling)
@@ -82,7 +82,7 @@ class BlockBench(Bench):
         return case
 
     async def play_all(self, cases: Iterable[Case]) -> None:
-        """Cases one after the other; at the end nothing more may come."""
+        """Play cases one after the other; AssertionError if an output follows the last one."""
         case = None
         for each in cases:
             case = await self.play(each)
@@ -96,7 +96,7 @@ class BlockBench(Bench):
         )
 
     def _compare(self, case: Case) -> None:
-        """AssertionError that names the first difference."""
+        """Raise AssertionError with the first difference."""
         for name, sink in self.sinks.items():
             wanted = case.expected.get(name, [])
             received = self.block_cases.defined(name, self.ports[f"{name}__payload"], sink.received)
@@ -106,7 +106,7 @@ class BlockBench(Bench):
         assert self._pulses == Counter(case.events), f"{case.name}: events {dict(self._pulses)}, not {dict(case.events)}"
 
     def _count(self) -> None:
-        """Counts the events of this cycle."""
+        """Count the events of this cycle."""
         for port in self._event_ports:
             if bits := self.get(port):
                 value = unpack(self.ports[port], bits)

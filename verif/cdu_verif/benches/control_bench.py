@@ -1,4 +1,4 @@
-"""The control of a unit in a simulation: cocotbext-axi at its register port, two data paths that do nothing but count."""
+"""Bench of the control of a unit: cocotbext-axi at its register port, and two data paths that only count."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from cdu_verif.simulation.bench import CLOCK_NS, Bench
 from cdu_verif.simulation.patterns import PATTERNS, Pattern
 
 _PREFIX = "s_axil"
-#: Cycles after which something that should have happened has not.
+#: Cycles after which an expected event is regarded as missing.
 _PATIENCE = 3000
 
 
-#: What is told of a job when it is started, as far as a channel has it.
+#: Signals that describe a job when it is started; a channel may lack some.
 _TOLD = ("scaled", "scale_order", "expected_length")
 
 
 class DataPath:
-    """What stands behind one channel of the control: takes jobs and scales when it likes, and shows what a test tells it to.
+    """Model of a data path behind one channel of the control: takes jobs and scales at times, and drives what a test sets.
 
-    ``traffic``, when set, is called in every cycle for the inputs of that cycle, ``observe`` when the cycle has settled.
+    ``traffic``, if set, is called in every cycle for the inputs of that cycle, ``observe`` when the cycle has settled.
     """
 
     def __init__(self, bench: Bench, channel: Channel) -> None:
@@ -36,7 +36,7 @@ class DataPath:
         self.jobs, self.scales = bench.sinks[f"{self._name}__job"], bench.sinks[f"{self._name}__scales"]
         self._told = [name for name in _TOLD if f"{self._name}__{name}" in bench.ports]
         self._starts: list[dict[str, Any]] = []
-        self.room = True  #: for what is told of one more job
+        self.room = True  #: for the description of one more job
         self._next: dict[str, Any] = {}
         self._driven: dict[str, Any] = {}
         self.traffic: Callable[[], dict[str, Any]] | None = None
@@ -47,31 +47,31 @@ class DataPath:
         self.flush_cycles: list[int] = []
 
     def pulse(self, **inputs: Any) -> None:
-        """Inputs for the next cycle only."""
+        """Set inputs for the next cycle only."""
         self._next |= inputs
 
     def shown_jobs(self) -> list[dict[str, int]]:
-        """The jobs that were taken since the last call."""
+        """Return the jobs that were taken since the last call."""
         return self._shown(self.jobs)
 
     def shown_scales(self) -> list[dict[str, int]]:
-        """The scales that were taken since the last call."""
+        """Return the scales that were taken since the last call."""
         return self._shown(self.scales)
 
     def shown_starts(self) -> list[dict[str, Any]]:
-        """What was told, since the last call, of jobs that were started."""
+        """Return the descriptions of the jobs that were started since the last call."""
         shown, self._starts = self._starts, []
         return shown
 
     def shifts(self, bank: int) -> list[int]:
-        """A shift table as the data path sees it."""
+        """Return a shift table as the data path sees it."""
         port = self._bench.ports[f"{self._name}__shifts"]
         entries: list[int] = unpack(port, self._bench.get(port["name"]))
         half = len(entries) // 2
         return entries[bank * half : (bank + 1) * half]
 
     def drive(self) -> None:
-        """Inputs of this cycle."""
+        """Drive the inputs of this cycle."""
         wanted = {"room": int(self.room)} | (self.traffic() if self.traffic else {}) | self._next
         self._next = {}
         for name in {*self._driven, *wanted}:
@@ -83,7 +83,7 @@ class DataPath:
         self.inputs = self._driven = wanted
 
     def sample(self, cycle: int) -> None:
-        """What the control says in this cycle."""
+        """Record the outputs of the control in this cycle."""
         self.job_waits = self.jobs.valid_seen
         if self.observe:
             self.observe()
@@ -94,7 +94,7 @@ class DataPath:
             ports = {name: self._bench.ports[f"{self._name}__{name}"] for name in self._told}
             self._starts.append({name: unpack(port, self._bench.get(port["name"])) for name, port in ports.items()})
         if self.abort_cycles and self.abort_cycles[-1] == cycle:
-            # What waited is forgotten without a transfer
+            # Waiting payloads are dropped without a transfer
             self.jobs.monitor.forget()
             self.scales.monitor.forget()
 
@@ -117,7 +117,7 @@ class ControlBench(Bench):
         self.quiet_cycles = 0  #: cycles without interrupt
 
     async def start(self) -> ControlBench:
-        """Start the clock, reset, and let every cycle run by itself from then on."""
+        """Start the clock, reset, and from then on run every cycle without calls from the test."""
         Clock(self.dut.clk, CLOCK_NS, unit="ns").start()
         await self.reset()
         for path in self.paths.values():
@@ -146,7 +146,7 @@ class ControlBench(Bench):
             self.cycle += 1
 
     def stall(self, pattern: str) -> None:
-        """Every channel of the register port behaves by this pattern, independently of the others."""
+        """Stall every channel of the register port by this pattern, independently of the others."""
         write, read = self.master.write_if, self.master.read_if
         for channel, end in ((write.aw_channel, 0), (write.w_channel, 0), (write.b_channel, 1)):
             channel.set_pause_generator(_pauses(PATTERNS[pattern](self.rng)[end]))
@@ -154,12 +154,12 @@ class ControlBench(Bench):
             channel.set_pause_generator(_pauses(PATTERNS[pattern](self.rng)[end]))
 
     async def idle(self, cycles: int) -> None:
-        """Some cycles."""
+        """Wait for some cycles."""
         for _ in range(cycles):
             await RisingEdge(self.dut.clk)
 
     async def until(self, done: Callable[[], bool], what: str) -> None:
-        """Cycles until something is so; AssertionError when it takes too long."""
+        """Wait until ``done``; AssertionError if it takes too long."""
         for _ in range(_PATIENCE):
             if done():
                 return
@@ -167,32 +167,32 @@ class ControlBench(Bench):
         raise AssertionError(f"{what}: not after {_PATIENCE} cycles")
 
     async def raw_read(self, place: int) -> tuple[int, int]:
-        """Data and response code of a read."""
+        """Return data and response code of a read."""
         answer = await self.master.read(place, REGISTER_BYTES)
         return int.from_bytes(answer.data, "little"), int(answer.resp)
 
     async def raw_write(self, place: int, value: int, size: int = REGISTER_BYTES) -> int:
-        """Response code of a write of the first ``size`` bytes of a register."""
+        """Return the response code of a write of the first ``size`` bytes of a register."""
         answer = await self.master.write(place, value.to_bytes(REGISTER_BYTES, "little")[:size])
         return int(answer.resp)
 
     async def value(self, name: str, channel: Channel | None = None, index: int = 0) -> int:
-        """A register; AssertionError when the read is refused."""
+        """Return a register; AssertionError if the read is refused."""
         value, response = await self.raw_read(address(name, channel, index))
         assert not response, f"a read of {name} was answered with {response}"
         return value
 
     async def read(self, name: str, channel: Channel | None = None) -> dict[str, int]:
-        """The fields of a register."""
+        """Return the fields of a register."""
         return register(name).unpack(await self.value(name, channel))
 
     async def write(self, name: str, channel: Channel | None = None, index: int = 0, **fields: int) -> None:
-        """Write a register, zeros to the fields that are not given; AssertionError when that is refused."""
+        """Write a register, zeros to the fields that are not given; AssertionError if the write is refused."""
         response = await self.raw_write(address(name, channel, index), register(name).pack(**fields))
         assert not response, f"a write to {name} was answered with {response}"
 
     async def take_errors(self, channel: Channel) -> set[str]:
-        """Names of the sticky errors, which are cleared with their interrupt."""
+        """Return the names of the sticky errors, and clear them with their interrupt."""
         await self.write("INTERRUPT_STATUS", channel, job_done=1, error=1)
         flags = {name for name, bit in (await self.read("ERRORS", channel)).items() if bit}
         await self.write("ERRORS", channel, **dict.fromkeys(flags, 1))

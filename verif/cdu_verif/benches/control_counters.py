@@ -14,7 +14,7 @@ from cdu_verif.simulation.patterns import coin
 
 
 class _Traffic:
-    """Random behaviour of a channel's ports, and what the counters must say about it."""
+    """Random behaviour of a channel's ports, and the expected values of its counters."""
 
     def __init__(self, bench: ControlBench, path: DataPath) -> None:
         self._bench, self._path = bench, path
@@ -23,7 +23,7 @@ class _Traffic:
         self._ends = False
 
     def end(self) -> None:
-        """The next cycle is the last one of the job."""
+        """Make the next cycle the last one of the job."""
         self._ends = True
 
     def __call__(self) -> dict[str, Any]:
@@ -36,7 +36,7 @@ class _Traffic:
         return inputs
 
     def sample(self) -> None:
-        """Count one settled cycle. The job stands at the port in the first busy cycle and ends in the last one."""
+        """Count one settled cycle. The job is at the port in the first busy cycle and ends in the last one."""
         inputs, counts = self._path.inputs, self.expected
         if "values" not in inputs:
             return  # the first cycle
@@ -54,7 +54,7 @@ class _Traffic:
 
 @bench_test(ControlBench)
 async def counters(bench: ControlBench) -> None:
-    """All counters under random traffic, to the cycle; they stand still between jobs where they should, and clear."""
+    """All counters under random traffic, to the cycle; between jobs they hold where they should, and they clear."""
     for channel in Channel:
         path = bench.paths[channel]
         path.jobs.pattern = coin(bench.rng, 0.3)

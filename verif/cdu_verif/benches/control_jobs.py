@@ -1,4 +1,4 @@
-"""Jobs for the control alone: random ones, impossible ones, how they are started, and what of them reaches the data path."""
+"""Jobs for the control alone: random and impossible ones, how they are started, and what the data path is told of them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from cdu_verif.stimulus.tensors import affine_settings, mx_settings
 ALL_ONES = (1 << REGISTER_BITS) - 1
 #: Errors that a data path reports as events.
 EVENTS = tuple(JobEvents().members)
-#: Errors that are seen at the ports.
+#: Errors that are found at the ports.
 PORT_EVENTS = tuple(PortEvents().members)
-#: Whether there are tables of shifts.
+#: Whether the unit has shift tables.
 HAS_TABLES = Mode.JPEG_ACT in simulated_config().built_modes
-#: How the register port is stalled.
+#: Patterns by which the register port is stalled.
 BUS_PATTERNS = ["full_rate", "coins", "stalls"]
 
 
 def random_job(bench: ControlBench, mode: Mode | None = None) -> dict[str, Any]:
-    """The registers of a random good job."""
+    """Return the registers of a random good job."""
     rng = bench.rng
     mode = mode or rng.choice(bench.config.built_modes)
     shape = (rng.randint(1, 3), rng.randint(1, 7), rng.randint(1, 40), rng.choice([1, 7, 8, 9, 33, 250, 100_003]))
@@ -60,7 +60,7 @@ def random_job(bench: ControlBench, mode: Mode | None = None) -> dict[str, Any]:
 
 
 def spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str]:
-    """Make a job impossible in one way; the errors that say so."""
+    """Make a job impossible in one way, and return the errors that report it."""
     rng, mode = bench.rng, Mode(job["mode"])
     ways = ["mode", "zero", "beyond", "source"]
     if not mode.in_tiles and mode.whole_beats > 1:
@@ -86,7 +86,7 @@ def spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str
         job["scales"] = len(ScaleSource)
     elif way == "step":
         job["quantizer"] |= {"bits_log2": 3, "step_log2": rng.randint(9, 15)}
-    elif way == "statistics":  # of a mode that has none, or to be decompressed
+    elif way == "statistics":  # of a mode without statistics, or for decompression
         job["quantizer"] |= {"statistics": 1, "block_range": 1}
     elif way == "point":
         job["point"] = rng.randint(MAX_POINT + 1, STEP_POINTS - 1)
@@ -99,7 +99,7 @@ def spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str
         job["beats"] = 8 * (job["row_beats"] * rng.randint(1, 200) + rng.choice([1, job["row_beats"] - 1]))
     else:
         job["payload"] = {"short": job["least"] - 1, "long": job["most"] + 1, "wide": job["most"] + (1 << 40)}[way]
-        # A payload of one byte less than one is one of unknown length
+        # A payload of length 1 becomes one of unknown length, 0
         return {"bad_length"} if job["payload"] else set()
     return {"bad_job"}
 
@@ -126,7 +126,7 @@ async def program(bench: ControlBench, channel: Channel, job: dict[str, Any]) ->
 
 
 async def start(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str]:
-    """Program and start a job; the errors that this set."""
+    """Program and start a job, and return the errors that this sets."""
     await program(bench, channel, job)
     await bench.command(channel, "start")
     return await bench.take_errors(channel)
@@ -143,7 +143,7 @@ def descriptor_of(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def told_of(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
-    """What of a job goes to what looks at its scales, and at its payload."""
+    """Return the description of a job for the checks of its scales and of its payload."""
     mode, payload = Mode(job["mode"]), job["payload"]
     order = {"source": job["scales"], "affine": int(mode.is_affine)}
     told: dict[str, Any] = {"scaled": int(mode.has_scales), "scale_order": order}
@@ -157,6 +157,6 @@ def taken(path: DataPath, count: int = 1) -> Callable[[], bool]:
 
 
 def happen(path: DataPath, flags: set[str]) -> None:
-    """Let these errors happen in the next cycle."""
+    """Raise these errors in the next cycle."""
     groups = {"events": EVENTS, "port_events": PORT_EVENTS}
     path.pulse(**{group: {name: int(name in flags) for name in names} for group, names in groups.items()})

@@ -1,6 +1,6 @@
-"""Tests of the control alone: what every register reads, keeps and refuses.
+"""Tests of the control alone: the values that every register reads, keeps and refuses.
 
-What registers read is computed here from the configuration.
+The expected values are computed here from the configuration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OKAY, _SLVERR = 0, 2
 
 
 def _configured(config: CduConfig) -> dict[str, int]:
-    """What the registers of the configuration read, bit by bit."""
+    """Return the values of the registers of the configuration, bit by bit."""
     return {
         "ARRAY": config.cdus | config.port_beats << 8 | config.packed_bytes << 16 | (config.duplex == "half") << 24,
         "NUMBERS": int(config.dtype)
@@ -47,7 +47,7 @@ def _configured(config: CduConfig) -> dict[str, int]:
 
 
 def _places(config: CduConfig) -> dict[int, tuple[Register, int, int]]:
-    """By address: the register, its value after reset, and the bits that keep what is written."""
+    """Return by address: the register, its value after reset, and the bits that keep what is written."""
     found = {}
     of_channels = ((channel, channel_registers(channel, config)) for channel in Channel)
     tables: list[tuple[Channel | None, Any]] = [(None, GLOBAL), *of_channels]
@@ -63,13 +63,13 @@ def _places(config: CduConfig) -> dict[int, tuple[Register, int, int]]:
 
 
 def _commands(name: str) -> bool:
-    """Whether a write to this register sets something off."""
+    """Return whether a write to this register starts an action."""
     return name in ("CONTROL", "SCALE", "SCALE_LAST")
 
 
 @bench_test(ControlBench, pattern=BUS_PATTERNS)
 async def registers_read_what_they_should(bench: ControlBench, pattern: str) -> None:
-    """Every address: value after reset, what a write keeps, what is refused; nothing else changes."""
+    """Every address: value after reset, bits that a write keeps, refused writes; nothing else changes."""
     bench.stall(pattern)
     places = _places(bench.config)
     for place, (entry, reset, _) in places.items():
@@ -108,7 +108,7 @@ async def registers_read_what_they_should(bench: ControlBench, pattern: str) -> 
 
 @bench_test(ControlBench)
 async def accesses_that_are_refused(bench: ControlBench) -> None:
-    """Partial writes and writes to nowhere do nothing, are answered with SLVERR, and interrupt when enabled."""
+    """Partial writes and writes to unused addresses have no effect, are answered with SLVERR, and interrupt if enabled."""
     bench.stall("coins")
     beats = address("BEATS", Channel.COMPRESS)
     assert await bench.raw_write(beats, 0x12345678) == _OKAY
@@ -135,7 +135,7 @@ async def accesses_that_are_refused(bench: ControlBench) -> None:
 
 @bench_test(ControlBench)
 async def numbers_that_are_refused(bench: ControlBench) -> None:
-    """Every register: a number that it does not take is answered with SLVERR and told, and the register keeps what it had."""
+    """A number that a register does not take is answered with SLVERR and reported, and the register keeps its value."""
     bench.stall("coins")
     for place, (entry, _, kept) in _places(bench.config).items():
         if entry.access is not Access.RW:
@@ -154,18 +154,18 @@ async def numbers_that_are_refused(bench: ControlBench) -> None:
 
 
 def _judging(bench: ControlBench, channel: Channel, name: str) -> list[Mode]:
-    """Modes with which a job is refused because of a number of a field that START judges."""
+    """Return the modes in which START refuses a job because of a number of this field."""
     built = bench.config.built_modes
     if name == "format":
         return [Mode.MX]
-    if name == "point":  # of what is decompressed
+    if name == "point":  # checked when decompressing
         return [Mode.JPEG_ACT] if channel is Channel.DECOMPRESS and Mode.JPEG_ACT in built else []
     return list(built)
 
 
 @bench_test(ControlBench)
 async def numbers_that_start_refuses(bench: ControlBench) -> None:
-    """Every field that START judges: a job with any other number is refused with bad_job; the same job without it is not."""
+    """Every field that START checks: a job with any other number is refused with bad_job; the same job without it is not."""
     for channel in Channel:
         for entry in channel_registers(channel, bench.config):
             for part in entry.fields:
@@ -187,7 +187,7 @@ async def numbers_that_start_refuses(bench: ControlBench) -> None:
 
 @bench_test(ControlBench)
 async def reads_and_writes_together(bench: ControlBench) -> None:
-    """Reads and writes under way at the same time, many of each, give every answer once and starve nobody."""
+    """Many reads and writes in progress at the same time are each answered once, and none starves."""
     for pattern in BUS_PATTERNS:
         bench.stall(pattern)
         count = 40
@@ -205,7 +205,7 @@ async def reads_and_writes_together(bench: ControlBench) -> None:
 
 @bench_test(ControlBench)
 async def accesses_in_a_row(bench: ControlBench) -> None:
-    """Accesses that are asked for before the first one is answered: each write counts, each read has its own answer."""
+    """Accesses requested before the first one is answered: each write counts, each read has its own answer."""
     places = [
         (place, entry)
         for place, (entry, _, kept) in _places(bench.config).items()

@@ -38,29 +38,29 @@ from cdu_verif.stimulus.tensors import KINDS, TABLES, Exchange, of_tensor, tenso
 
 _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes
-#: Of the activations of a batch: tensors, and images of each.
+#: Number of tensors of the activations of a batch, and images of each.
 _TENSORS, _IMAGES = 2, 1
-#: Answers by which memory refuses an access.
+#: Responses by which memory refuses an access.
 _RESPONSES = [AxiResp.SLVERR.name, AxiResp.DECERR.name]
 #: Offsets of the registers of a direction.
 _OFFSETS = {entry.offset for entry in DMA_CHANNEL}
 
 
 def _item(bench: DmaBench, shape: tuple[int, ...], mode: Mode, kind: str = "relu") -> tuple[Tensor, Exchange]:
-    """A tensor with its golden results."""
+    """Return a tensor and its golden results."""
     x = tensor(bench.rng, shape, kind, DTYPES[_CONFIG.dtype])
     return x, of_tensor(bench.config, bench.rng, x, mode, kind, TABLES)
 
 
 def _any(bench: DmaBench, mode: Mode) -> tuple[Tensor, Exchange]:
-    """A small tensor of any shape and content; infinite values would be told as errors of the unit."""
+    """Return a small tensor of any shape and content, without infinite values, which would be errors of the unit."""
     rng = bench.rng
     shape = (rng.randint(1, 2), rng.randint(1, 4), rng.randint(1, 11), rng.randint(1, 70))
     return _item(bench, shape, mode, rng.choice(KINDS))
 
 
 async def _both(bench: DmaBench, jobs: dict[Channel, list[DmaJob]], log2: int = 2) -> None:
-    """Both directions at once."""
+    """Play jobs in both directions at once."""
     for task in [cocotb.start_soon(bench.play(channel, listed, log2)) for channel, listed in jobs.items()]:
         await task
 
@@ -76,7 +76,7 @@ async def mixed_jobs(bench: DmaBench, pattern: str) -> None:
 
 
 def _impossible(channel: Channel) -> list[tuple[str, dict[str, int]]]:
-    """What makes a descriptor one that cannot be run: every part out of its range, every product of extents too large."""
+    """Return changes that make a descriptor impossible: every part out of range, every product of extents too large."""
     far, most, too_many = 1 << MEMORY_ADDRESS_BITS, (1 << 32) - 1, 1 << COUNT_BITS
     foreign = [mode for mode in range(1 << registers.register("MODE").field("mode").width) if mode not in _MODES]
     found: list[tuple[str, dict[str, int]]] = [("bad_mode", {"mode": mode}) for mode in (*foreign, Mode.SFPR + 0x80)]
@@ -96,7 +96,7 @@ def _impossible(channel: Channel) -> list[tuple[str, dict[str, int]]]:
 
 @bench_test(DmaBench, direction=[channel.value for channel in Channel])
 async def bad_descriptors(bench: DmaBench, direction: str) -> None:
-    """A descriptor that cannot be run costs itself: it has a record that says why, and its neighbours are right."""
+    """A descriptor that cannot be run fails alone: its record says why, and its neighbours are right."""
     channel, jobs = Channel(direction), []
     for error, change in _impossible(channel):
         item = _any(bench, _MODES[0])
@@ -110,9 +110,10 @@ async def bad_descriptors(bench: DmaBench, direction: str) -> None:
 
 @bench_test(DmaBench)
 async def refused_by_the_unit(bench: DmaBench) -> None:
-    """What only the unit can see is wrong: a payload that no tensor of this shape has, a format of mx that does not exist.
+    """Faults that only the unit detects: a payload that no tensor of the shape has, a format of mx that does not exist.
 
-    Nothing hangs, the next job is right, as is the one before, which is not over when the wrong one is refused.
+    Nothing hangs, and the jobs before and after are right, although the job before is in progress when the wrong one is
+    refused.
     """
     item = _item(bench, (1, 2, 8, 24), Mode.JPEG_ACT if Mode.JPEG_ACT in _MODES else _MODES[0])
     good = bench.decompression(*item)
@@ -128,7 +129,7 @@ async def refused_by_the_unit(bench: DmaBench) -> None:
 
 @bench_test(DmaBench)
 async def too_little_room(bench: DmaBench) -> None:
-    """A payload longer than its room: what fits is there, nothing behind it, and the record says how much was needed."""
+    """A payload longer than its buffer: the buffer is filled, bytes behind it are unchanged, the record has the full length."""
     jobs = []
     for mode in _MODES:
         item = _item(bench, (1, 3, 8, 40), mode)
@@ -139,13 +140,13 @@ async def too_little_room(bench: DmaBench) -> None:
 
 @bench_test(DmaBench, skip=Mode.SFPR_ZVC not in _MODES)
 async def damaged_payloads(bench: DmaBench) -> None:
-    """A payload that is cut, or too long: the record names what the unit found, the neighbours are right."""
+    """A payload that is cut, or too long: the record names the unit's errors, the neighbours are right."""
     jobs = []
     for change, errors in ((-1, {"early_last"}), (7, {"late_last"}), (70, {"late_last"}), (300, {"late_last"})):
         item = _item(bench, (1, 2, 8, 40), Mode.SFPR_ZVC, "sparse")
         good, wrong = (bench.decompression(*item) for _ in range(2))
         longer = replace(wrong.descriptor, payload_bytes=len(item[1].payload) + change)
-        if change < 0:  # the value that is missing is zero
+        if change < 0:  # the missing value is zero
             wrong = replace(wrong, result=bench.memory.get(wrong.place, 0))
         jobs += [replace(wrong, descriptor=longer, errors=frozenset({"unit"}), unit_errors=frozenset(errors)), good]
     await bench.play(Channel.DECOMPRESS, jobs)
@@ -153,7 +154,7 @@ async def damaged_payloads(bench: DmaBench) -> None:
 
 @bench_test(DmaBench)
 async def bad_scales(bench: DmaBench) -> None:
-    """A scale that is none is told in the record of its job and of no other."""
+    """An invalid scale is reported in the record of its job and of no other."""
     modes = [mode for mode in _MODES if mode.has_scales]
     jobs: dict[Channel, list[DmaJob]] = {channel: [] for channel in Channel}
     for channel, listed in jobs.items():
@@ -173,7 +174,7 @@ async def bad_scales(bench: DmaBench) -> None:
 
 @bench_test(DmaBench, response=_RESPONSES)
 async def memory_errors(bench: DmaBench, response: str) -> None:
-    """Memory that answers with an error: the job says so, or the registers if there is no record, and the others are right."""
+    """Memory that answers with an error is reported by the job, or by registers without a record; other jobs are right."""
     bench.memory.error = AxiResp[response]
     item = _item(bench, (1, 2, 8, 40), _MODES[0])
     for channel in Channel:
@@ -192,7 +193,7 @@ async def memory_errors(bench: DmaBench, response: str) -> None:
 
 @bench_test(DmaBench, response=_RESPONSES)
 async def lost_records(bench: DmaBench, response: str) -> None:
-    """Without a descriptor or a place for the record HEAD goes on, a register says what happened, the others are right."""
+    """Without a descriptor or an address for the record HEAD advances, a register reports it, the other jobs are right."""
     bench.memory.error = AxiResp[response]
     item = _item(bench, (1, 2, 8, 40), _MODES[0])
     for channel in Channel:
@@ -225,7 +226,7 @@ async def lost_records(bench: DmaBench, response: str) -> None:
 
 @bench_test(DmaBench, what=["tensor", "scales", "payload", "completion", "descriptor"])
 async def silent_memory(bench: DmaBench, what: str) -> None:
-    """Memory that does not answer: registers do, HEAD stays, the ring does not come to rest; a reset begins anew."""
+    """Memory that does not answer: registers do, HEAD stays, the ring stays busy; a reset restarts everything."""
     item = _item(bench, (1, 2, 8, 40), _MODES[0])
     for channel in Channel:
         good, stuck = bench.job(channel, *item), bench.job(channel, *item)
@@ -252,7 +253,7 @@ async def silent_memory(bench: DmaBench, what: str) -> None:
 
 @bench_test(DmaBench, skip=not _CONFIG.payload_crc)
 async def payloads_with_a_crc(bench: DmaBench) -> None:
-    """Payloads leave with their CRC and come back with it, jobs in between have none; a wrong bit is told in its record."""
+    """Payloads leave and come back with their CRC, jobs in between have none; a wrong bit is reported in its record."""
     jobs: dict[Channel, list[DmaJob]] = {channel: [] for channel in Channel}
     for mode in _MODES:
         item = _item(bench, (1, 3, 8, 40), mode)
@@ -268,7 +269,7 @@ async def payloads_with_a_crc(bench: DmaBench) -> None:
 
 @bench_test(DmaBench)
 async def views_of_tensors(bench: DmaBench) -> None:
-    """A part of a larger tensor is compressed where it lies, and put back into another one, of which nothing else changes."""
+    """A part of a larger tensor is compressed in place, and restored into another one, of which nothing else changes."""
     size = _CONFIG.dtype.bits // 8
     for mode in _MODES:
         whole, _ = _item(bench, (3, 4, 11, 50), _MODES[0], "normal")
@@ -297,7 +298,7 @@ async def views_of_tensors(bench: DmaBench) -> None:
 
 @bench_test(DmaBench)
 async def registers_of_the_unit(bench: DmaBench) -> None:
-    """The unit's own registers are where they are without an engine, and answer while jobs run; many may be asked at once."""
+    """The unit's registers have the addresses that they have without an engine, and answer while jobs run, also in bursts."""
     fixed = {registers.address(name): value for name, value in registers.read_only_values(bench.config).items()}
     size = dma_address("RING_SIZE", Channel.DECOMPRESS)
     fixed[size] = await bench.bus.read(size)
@@ -316,7 +317,7 @@ async def registers_of_the_unit(bench: DmaBench) -> None:
 
 @bench_test(DmaBench)
 async def refused_accesses(bench: DmaBench) -> None:
-    """What the engine refuses is told where the unit tells it: read-only registers, no register, parts of one; jobs go on."""
+    """Accesses that the engine refuses are reported in BUS_ERRORS: read-only registers, holes, partial writes; jobs go on."""
     jobs = [bench.compression(*_any(bench, mode)) for mode in _MODES]
     task = cocotb.start_soon(bench.play(Channel.COMPRESS, jobs))
     while not (await bench.read("CONTROL", Channel.COMPRESS))["enable"]:
@@ -346,7 +347,7 @@ async def refused_accesses(bench: DmaBench) -> None:
 
 
 async def _told(bench: DmaBench, place: int, write: int) -> None:
-    """The registers of the unit say where a refused access went, and it interrupts."""
+    """Check that the unit's registers report the refused access at ``place``, and that the unit interrupts."""
     assert await bench.bus.read(registers.address("BUS_ERRORS")), f"{place:#x} is not told"
     where = registers.register("BAD_ADDRESS").unpack(await bench.bus.read(registers.address("BAD_ADDRESS")))
     assert where == {"address": place, "write": write}, f"BAD_ADDRESS is {where} after {place:#x}"
@@ -354,7 +355,7 @@ async def _told(bench: DmaBench, place: int, write: int) -> None:
 
 
 async def _activations(bench: DmaBench, dataset: str) -> None:
-    """Activations of a network in training on a data set, in every mode and direction, with latency and stalls."""
+    """Play activations of a network in training on a data set, in every mode and direction, with latency and stalls."""
     setup = TrainingSetup(dataset=dataset, limit=64, steps=2, batch=8)
     recorded = recorded_jobs.record(setup.recipe, setup.images, [Mode.JPEG_ACT], _IMAGES)[Mode.JPEG_ACT]
     bench.behave("bursts")
@@ -377,13 +378,13 @@ async def activations_of_digits(bench: DmaBench) -> None:
 
 @bench_test(DmaBench, skip=Mode.JPEG_ACT not in _MODES or not os.environ.get("CDU_DATA_DIR"))
 async def activations_of_photographs(bench: DmaBench) -> None:
-    """CIFAR-10, where it is."""
+    """CIFAR-10, if its folder is given."""
     await _activations(bench, "cifar10")
 
 
 @bench_test(DmaBench)
 async def rate(bench: DmaBench) -> None:
-    """Cycles per job, and from one to the next, with latency, beside those that a port of the unit or of memory needs."""
+    """Report cycles per job, and from one to the next, with latency, beside those that the unit's or memory's port needs."""
     bench.memory.latency = 40
     count, first = 3, 1
     for mode in _MODES:
@@ -398,7 +399,7 @@ async def rate(bench: DmaBench) -> None:
 
 
 async def _apart(bench: DmaBench, channel: Channel, item: tuple[Tensor, Exchange], first: int, count: int) -> tuple[int, float]:
-    """Cycles of the last one of some equal jobs, and from each to the next, as a host sees it."""
+    """Return the cycles of the last of some equal jobs, and the cycles from each to the next, as a host sees them."""
     jobs = [bench.job(channel, *item)] * count
     times = []
     for some in (jobs[:first], jobs):
@@ -410,7 +411,7 @@ async def _apart(bench: DmaBench, channel: Channel, item: tuple[Tensor, Exchange
 
 @bench_test(DmaBench)
 async def late_memory(bench: DmaBench) -> None:
-    """A job reads before the one before it has all in memory: small jobs take less than read, result and record in turn."""
+    """A job reads before the one before has ended: small jobs take less than the sum of read, result and record."""
     bench.memory.latency = 300
     for mode in (_MODES[0], _MODES[-1]):
         item = _item(bench, (1, 1, 8, 32), mode)

@@ -1,4 +1,4 @@
-"""A unit with its DMA engine in a simulation: memory at its port, jobs as descriptors, results as the golden model's bytes."""
+"""Bench of a unit with its DMA engine: memory at its port, jobs as descriptors, results as the golden model's bytes."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ from cdu_verif.simulation.patterns import PATTERNS
 from cdu_verif.stimulus.payloads import float_bytes
 from cdu_verif.stimulus.tensors import Exchange
 
-#: Where memory begins, above 32 bits, and its bytes.
+#: Address of memory, above 32 bits, and its number of bytes.
 BASE, MEMORY_BYTES = 0x12_3400_0000, 1 << 22
-#: What lies where nothing was put; no golden value is made of it.
+#: Content of unused memory; no golden value consists of it.
 _FILLING = 0xA5
 
 
 @dataclass(frozen=True)
 class DmaJob:
-    """A descriptor, and what the golden model says of it.
+    """A descriptor, and its golden result.
 
     Parameters
     ----------
     name
-        For messages.
+        Name for messages.
     descriptor
-        The job.
+        Descriptor of the job.
     place
-        Where its result begins.
+        Address of its result.
     result
         Bytes from there on, filling included where nothing is written.
     size
-        ``bytes`` of the record.
+        Value of ``bytes`` of the record.
     errors, unit_errors
-        Names of the bits of the record.
+        Names of the bits set in the record.
     """
 
     name: str
@@ -70,17 +70,17 @@ class DmaJob:
 
 
 class Host:
-    """The register port, as the driver wants it."""
+    """Register port, in the form that the driver needs."""
 
     def __init__(self, bus: Registers) -> None:
         self._bus = bus
 
     async def read(self, address: int) -> int:
-        """The register at a byte address."""
+        """Return the register at a byte address."""
         return await self._bus.read(address)
 
     async def write(self, address: int, value: int) -> None:
-        """Write the register at a byte address; BusError when that is refused."""
+        """Write the register at a byte address; BusError if the write is refused."""
         response = await self._bus.write(address, value)
         if response:
             raise BusError(f"a write of {value:#x} to {address:#x} was answered with {response}")
@@ -104,37 +104,37 @@ class DmaBench(Bench):
         return self
 
     async def reset(self, cycles: int = 2) -> None:
-        """Reset unit, engine, and what is at their ports."""
+        """Reset unit, engine, and the models at their ports."""
         self._reset.drive(True)
         await ClockCycles(self.dut.clk, cycles)
         self._reset.drive(False)
         await ClockCycles(self.dut.clk, 2)
 
     def behave(self, pattern: str) -> None:
-        """Every channel of every port behaves by this pattern, independently of the others."""
+        """Let every channel of every port behave by this pattern, independently of the others."""
         self.memory.stall(random_patterns(self.rng, lambda rng: PATTERNS[pattern](rng)[0]))
         self.bus.stall(random_patterns(self.rng, lambda rng: PATTERNS[pattern](rng)[0]))
 
     def room(self, size: int, align: int = 1) -> int:
-        """A place in memory that nothing else has, with some room around it."""
+        """Return an unused address in memory, with some room around it."""
         begin = -(-(self._next + 16) // align) * align
         self._next = begin + size
         assert self._next < BASE + MEMORY_BYTES, "the memory is full"
         return begin
 
     def empty(self) -> None:
-        """Forget all that was put, and everything that jobs wrote."""
+        """Clear the memory, with everything that jobs wrote."""
         self._next = BASE
         self.memory.put(BASE, bytes([_FILLING]) * MEMORY_BYTES)
 
     def put(self, content: bytes, align: int = 1) -> int:
-        """Put something into memory; where it lies."""
+        """Put bytes into memory and return their address."""
         begin = self.room(len(content), align)
         self.memory.put(begin, content)
         return begin
 
     def compression(self, x: Tensor, item: Exchange, room: int | None = None, crc: bool = False) -> DmaJob:
-        """The job of compressing a tensor; ``room`` for the payload and its CRC, as much as they need unless given."""
+        """Return the job of compressing a tensor; ``room`` for the payload and its CRC, by default as much as they need."""
         job, golden = item.compression, item.payload + (crc_of(item.payload) if crc else b"")
         room = len(golden) if room is None else room
         place = self.room(max(room, len(golden)) + 64)
@@ -146,11 +146,11 @@ class DmaBench(Bench):
         return DmaJob(f"compress {item.name}", descriptor, place, kept + filling, len(golden), errors)
 
     def decompression(self, x: Tensor, item: Exchange, crc: bool = False) -> DmaJob:
-        """The job of getting it back."""
+        """Return the job of decompressing :meth:`compression`'s result."""
         return self.restoration(restored(x, item), item, crc)
 
     def restoration(self, x: Tensor, item: Exchange, crc: bool = False) -> DmaJob:
-        """The job whose result is the tensor ``x``."""
+        """Return the job whose result is the tensor ``x``."""
         job, golden = item.decompression, float_bytes(x.contiguous())
         place = self.room(len(golden) + 64, self._value_bytes)
         content = item.payload + (crc_of(item.payload) if crc else b"")
@@ -160,7 +160,7 @@ class DmaBench(Bench):
         return DmaJob(f"decompress {item.name}", descriptor, place, golden + bytes([_FILLING]) * 64, values)
 
     def job(self, channel: Channel, x: Tensor, item: Exchange, crc: bool = False) -> DmaJob:
-        """The job of one direction."""
+        """Return the job of one direction."""
         return self.compression(x, item, crc=crc) if channel is Channel.COMPRESS else self.decompression(x, item, crc)
 
     def _described(self, shape: Any, job: Job, tensor: int, payload: int, payload_bytes: int) -> Descriptor:
@@ -186,29 +186,29 @@ class DmaBench(Bench):
         assert not response, f"a write to {name} was answered with {response}"
 
     async def read(self, name: str, channel: Channel) -> dict[str, int]:
-        """The fields of a register of the engine."""
+        """Return the fields of a register of the engine."""
         return dma_register(name).unpack(await self.bus.read(dma_address(name, channel)))
 
     async def errors(self, channel: Channel) -> set[str]:
-        """Names of the bits of ERRORS that are set."""
+        """Return the names of the bits of ERRORS that are set."""
         return {name for name, bit in (await self.read("ERRORS", channel)).items() if bit}
 
     async def open(self, channel: Channel, log2: int) -> int:
-        """Give a direction an empty ring; its address."""
+        """Give a direction an empty ring and return its address."""
         ring = self.room(DESCRIPTOR_BYTES << log2, DESCRIPTOR_BYTES)
         await open_ring(Host(self.bus), channel, ring, log2)
         await self.write("INTERRUPT_ENABLE", channel)
         return ring
 
     async def close(self, channel: Channel) -> None:
-        """Stop a ring; AssertionError when it does not come to rest."""
+        """Stop a ring; AssertionError if it stays busy."""
         await stop_ring(Host(self.bus), channel, 100)
         assert (await self.read("HEAD", channel))["value"] == 0
 
     async def play(self, channel: Channel, jobs: list[DmaJob], log2: int = 2, patience: int = 60) -> list[Completion]:
-        """Run jobs through a ring, which wraps when it has fewer places, compare everything; their records.
+        """Run jobs through a ring, which wraps if it has fewer places, compare everything and return the records.
 
-        The record of a job that is run several times is that of the last time.
+        For a job that is run several times only its last record can be compared.
         """
         ring, places = await self.open(channel, log2), 1 << log2
         head, given = 0, 0
@@ -225,7 +225,7 @@ class DmaBench(Bench):
         return records
 
     async def _progress(self, channel: Channel, head: int, limit: int) -> int:
-        """HEAD, when it has moved on."""
+        """Return HEAD, once it has advanced."""
 
         async def moved() -> int:
             while (now := (await self.read("HEAD", channel))["value"]) == head:
@@ -239,7 +239,7 @@ class DmaBench(Bench):
             raise AssertionError(f"{channel.value}: job {head} has no end after {limit} cycles: {state}") from None
 
     def record(self, job: DmaJob, number: int) -> Completion:
-        """The record of a job, which is as it should be, as is what lies in memory."""
+        """Return the record of a job, after a comparison of the record and of memory with the expected ones."""
         found = Completion.unpack(self.memory.get(job.descriptor.completion, COMPLETION_BYTES))
         assert found.done == 1, f"{job.name}: no record"
         assert (found.job, found.tag) == (number, job.descriptor.tag), f"{job.name}: the record of another job"
@@ -253,7 +253,7 @@ class DmaBench(Bench):
         return found
 
     def refused(self, job: DmaJob, error: str, **changed: Any) -> DmaJob:
-        """A job that the engine refuses because of these fields of its descriptor: nothing is written."""
+        """Return a job that the engine refuses because of the fields ``changed`` of its descriptor: nothing is written."""
         untouched = bytes([_FILLING]) * len(job.result)
         return replace(
             job,
@@ -266,12 +266,12 @@ class DmaBench(Bench):
 
 
 def restored(x: Tensor, item: Exchange) -> Tensor:
-    """The tensor that comes back in the place of ``x``."""
+    """Return the tensor that replaces ``x`` after decompression."""
     view = MatrixView.of(tuple(x.shape), item.decompression.mode)
     return tensor_from_beats(item.restored, view, tuple(x.shape))
 
 
 def bare_exchange(job: Job, payload: Tensor) -> Exchange:
-    """A job and its payload, uint8 (n,), where beats are nobody's business."""
+    """Return a job and its payload, uint8 (n,), without beats, which are not needed."""
     nothing = torch.zeros(0)
     return Exchange(job.mode.label, job, job, nothing, bytes(payload.tolist()), nothing)

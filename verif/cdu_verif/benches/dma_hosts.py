@@ -190,7 +190,7 @@ async def wrong_tails(bench: HostBench) -> None:
         for number, job in enumerate(jobs):
             bench.record(job, number)
         await bench.only(channel)
-        # Of a full ring, and of one whose jobs are under way, TAIL is judged as well
+        # TAIL is checked likewise for a full ring, and for one whose jobs are in progress
         more = [bench.any_job(channel) for _ in range(4)]
         await bench.ring(channel, ring, *more)
         await bench.write("TAIL", channel, value=ring.rung + 1)
@@ -361,7 +361,7 @@ async def _careless(bench: HostBench, channel: Channel) -> None:
     await bench.write("CONTROL", channel, enable=1)
 
 
-#: What the host did before it comes back, by the name of the bin; a reset is for both directions and stands apart.
+#: Action of the host before it restarts, by the name of the bin; a reset is separate, because it resets both directions.
 _BEFORE: dict[str, Callable[[HostBench, Channel], Awaitable[None]]] = dict(
     zip(cover_points.RESTARTS, (_running, _stopped, _stopped_and_on, _wild, _careless), strict=True)
 )

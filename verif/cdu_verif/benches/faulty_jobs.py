@@ -1,4 +1,4 @@
-"""Jobs as they stand at the ports of a unit, and one fault in each."""
+"""Jobs at the ports of a unit, each with one fault."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from cdu_verif.cases.crc import crc_of
 from cdu_verif.simulation.axi_ports import Word, words_of
 from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
 
-#: A value that is not finite, by format.
+#: A NaN by format.
 _NAN = {"fp32": b"\x00\x00\xc0\x7f", "bf16": b"\xc0\x7f", "fp16": b"\x00\x7e"}
 
 
 @dataclass
 class PortJob:
-    """What is told of a job, and what goes to its ports."""
+    """Registers of a job, and the packets at its ports."""
 
     channel: Channel
     item: Exchange
     data: bytes
     scales: bytes
-    told: int = 0  #: bytes of the payload, 0: not told
+    told: int = 0  #: bytes of the payload in the registers, 0: unknown
     crc: bool = False
-    keeps: dict[int, int] = field(default_factory=dict)  #: TKEEP of words of the data by their place
+    keeps: dict[int, int] = field(default_factory=dict)  #: TKEEP of words of the data by number
     scale_keeps: dict[int, int] = field(default_factory=dict)
-    flag: str = ""  #: what is wrong
+    flag: str = ""  #: error that the job raises
     came: int = 0  #: bytes of the result, without its CRC
 
     def feed(self, bench: ArrayBench) -> None:
@@ -50,7 +50,7 @@ class PortJob:
 
 
 def port_job(bench: ArrayBench, channel: Channel, mode: Mode) -> PortJob:
-    """A small good job of a mode, of one shift table, with several scales where it has any, but for the one of actnn."""
+    """Return a small good job of a mode with one shift table, and several scales if it has any, apart from actnn."""
     rng = bench.rng
     shape = (2, rng.randint(1, 3), rng.randint(1, 9), rng.randint(LANES, 40))  # smaller maps have one scale
     item = exchange(bench.config, rng, shape, mode, rng.choice(("normal", "relu")), TABLES[:1])
@@ -64,14 +64,14 @@ def port_job(bench: ArrayBench, channel: Channel, mode: Mode) -> PortJob:
 
 @dataclass(frozen=True)
 class Fault:
-    """Something wrong with a job of certain modes: what it does to a job, and the error that tells it."""
+    """A fault of jobs of certain modes: its effect on a job, and the error that reports it."""
 
     flag: str
     modes: Callable[[CduConfig], list[Mode]]
     spoil: Callable[[ArrayBench, PortJob], None]
 
     def job(self, bench: ArrayBench, channel: Channel) -> PortJob:
-        """A job that has it."""
+        """Return a job with the fault."""
         job = port_job(bench, channel, bench.rng.choice(self.modes(bench.config)))
         job.flag = self.flag
         self.spoil(bench, job)
@@ -116,7 +116,7 @@ def _zero_scale(bench: ArrayBench, job: PortJob) -> None:
 
 
 def _lie(bench: ArrayBench, job: PortJob) -> None:
-    """A payload of rows with masks has a byte per row at least; one less than that is never told."""
+    """Tell a payload one byte shorter than its rows with masks, which have at least a byte each, could be."""
     job.told += 1 if job.told == job_of(job.channel, job.item).beats else -1
 
 
@@ -129,7 +129,7 @@ def _spoil_crc(bench: ArrayBench, job: PortJob) -> None:
 
 
 def faults(config: CduConfig, channel: Channel) -> Mapping[str, Fault]:
-    """All that can be wrong in a direction of a unit, by name."""
+    """Return all faults in a direction of a unit, by name."""
 
     def of(wanted: Callable[[Mode], bool]) -> Callable[[CduConfig], list[Mode]]:
         return lambda config: [mode for mode in config.built_modes if wanted(mode)]
@@ -154,7 +154,7 @@ def faults(config: CduConfig, channel: Channel) -> Mapping[str, Fault]:
 
 
 def _unit(bench: ArrayBench, job: PortJob) -> int:
-    """Bytes of which whole ones come: a row of values, a byte of payload."""
+    """Return the bytes of which only whole ones are allowed: a row of values, a byte of payload."""
     return bench.config.beat_bits // 8 if job.channel is Channel.COMPRESS else 1
 
 
@@ -164,7 +164,7 @@ def _words(raw: bytes, size: int, keeps: Mapping[int, int]) -> list[Word]:
 
 
 def _hole(rng: Random, words: list[Word]) -> dict[int, int]:
-    """TKEEP of one of the words, without a byte in front of the last one; of a single byte, a place too far."""
+    """Return a TKEEP for one of the words that lacks a byte before the last one; for a single byte, it is one place too far."""
     place = rng.randrange(len(words))
     _, keep = words[place]
     return {place: keep << 1 if keep == 1 else keep & ~(1 << rng.randrange(keep.bit_length() - 1))}

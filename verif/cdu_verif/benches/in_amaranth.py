@@ -1,6 +1,6 @@
 """Cases of a block in Amaranth's own simulator: an answer in seconds, without Verilog, compiler and simulator.
 
-`cdu verify` simulates what is delivered, under all behaviours of the streams; this is for the time in between.
+`cdu verify` simulates the delivered Verilog, with all behaviours of the streams; this is for quick checks in between.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from cdu_verif.cases.case import Case, Cases
 from cdu_verif.simulation.handshake import HandshakeMonitor
 from cdu_verif.simulation.patterns import PATTERNS
 
-#: Cycles that a transfer may take before the block counts as hanging.
+#: Cycles without a transfer after which the block is regarded as hanging.
 _PATIENCE = 40
-#: Cycles after the last transfer in which nothing more may come.
+#: Cycles after the last transfer in which no other may come.
 _QUIET = 40
-#: Which part of the blocks over which the rate is measured a steady case has.
+#: Divisor of the number of blocks over which the rate is measured, for a steady case here.
 _STEADY_PART = 5
 _CLOCK_SECONDS = 1e-9
 
@@ -45,12 +45,12 @@ class _Block:
         self.sinks = [stream for stream, direction in streams.items() if direction == "output"]
 
     def role(self, stream: str, role: str) -> Value:
-        """Payload, valid or ready of a stream."""
+        """Return payload, valid or ready of a stream."""
         return self.values[f"{stream}__{role}"]
 
 
 class _Player:
-    """Sends the inputs of one case and keeps what comes out."""
+    """Send the inputs of one case and record the outputs."""
 
     def __init__(self, block: _Block, inputs: Mapping[str, Sequence[int]], pattern: str, rng: Random) -> None:
         self._block, self._rng = block, rng
@@ -62,13 +62,13 @@ class _Player:
         self.events: Counter[str] = Counter()
 
     async def cycle(self, ctx: Any) -> None:
-        """One clock cycle: drive, look, transfer."""
+        """Run one clock cycle: drive, look, transfer."""
         block = self._block
         for stream, queue in self.queues.items():
             self._offered[stream] = self._offered[stream] or (bool(queue) and next(self._offers))
             payload = block.role(stream, "payload")
             ctx.set(block.role(stream, "valid"), self._offered[stream])
-            # Nobody may look at a payload that is not offered.
+            # A payload that is not offered must be ignored.
             ctx.set(payload, queue[0] if self._offered[stream] else self._rng.getrandbits(len(payload)))
         ready = {stream: next(self._willing) for stream in block.sinks}
         for stream, willing in ready.items():
@@ -90,12 +90,12 @@ class _Player:
 
 
 def assert_passes(name: str, config: CduConfig, *, blocks: int = 6, steady: bool = True, seed: int = 1) -> None:
-    """Random and steady cases of a block, at full rate and with coins tossed for every transfer, from reset each.
+    """Play random and steady cases of a block, at full rate and with coins tossed for every transfer, from reset each.
 
-    Without ``steady`` only random ones, for what has so many that they take minutes.
+    Without ``steady`` only random ones are played, for blocks with so many steady cases that they take minutes.
 
-    AssertionError where what comes out differs from the golden values, an event or a flag is not as it should be, a stream
-    breaks a rule, or nothing ends. ValueError for blocks without such cases.
+    Raises AssertionError if outputs differ from the golden values, an event or a flag is wrong, a stream breaks a rule, or the
+    block hangs. ValueError for blocks without such cases.
     """
     cases = records.cases(name)
     block, rng = _Block(name, config, cases.event_ports), Random(f"{name} {seed}")
@@ -109,7 +109,7 @@ def assert_passes(name: str, config: CduConfig, *, blocks: int = 6, steady: bool
 
 
 class _Simulation:
-    """One simulator of a block for many cases: to make it takes longer than most of them."""
+    """One simulator of a block for many cases, because making it takes longer than most of them."""
 
     def __init__(self, block: _Block, cases: Cases) -> None:
         self._block, self._cases = block, cases
@@ -119,7 +119,7 @@ class _Simulation:
         self._played = False
 
     def play(self, case: Case, pattern: str, rng: Random) -> None:
-        """One case from reset."""
+        """Play one case from reset."""
         self._case, self._player = case, _Player(self._block, case.inputs, pattern, rng)
         self._what = f"{self._block.name}, {case.name}, {pattern}"
         if self._played:

@@ -1,4 +1,4 @@
-"""Tests of the registers by a model that is not ours: NAME.rdl as systemrdl-compiler (optional) reads it."""
+"""Tests of the registers by an independent model: NAME.rdl as systemrdl-compiler (optional) reads it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _ALL_ONES = (1 << REGISTER_BITS) - 1
 
 @dataclass(frozen=True)
 class Modelled:
-    """A register as the model has it: what software reads and writes, bit by bit."""
+    """A register in the model: values that software reads and writes, bit by bit."""
 
     path: str
     address: int
     readable: bool
-    reset: int  #: what is read after a reset
+    reset: int  #: value read after a reset
     kept: int  #: bits that read as they were written
     cleared: int  #: bits that writing 1 clears
 
@@ -40,7 +40,7 @@ class ModelBench(Bench):
         super().__init__(dut, test)
         self.bus = Registers(dut)
         self.model = _model(self.config)
-        #: The model does not say which numbers a field takes.
+        #: Registers whose fields take some numbers only, which the model does not say.
         self.known = {
             block.base + entry.offset + REGISTER_BYTES * index: entry
             for block in register_blocks(self.config)
@@ -49,14 +49,14 @@ class ModelBench(Bench):
         }
 
     async def expect(self, entry: Modelled, value: int) -> None:
-        """AssertionError when a register reads anything else."""
+        """Raise AssertionError if a register reads anything else."""
         found, response = await self.bus.raw_read(entry.address)
         assert not response, f"a read of {entry.path} at {entry.address:#x} was answered with {response}"
         assert found == value, f"{entry.path} at {entry.address:#x} reads {found:#x}, not {value:#x}"
         self.cases += 1
 
     def named(self, name: str) -> Modelled:
-        """The register of the global block with this name."""
+        """Return the register of the global block with this name."""
         (found,) = (entry for entry in self.model if entry.path.endswith(f".{name}"))
         return found
 
@@ -67,7 +67,7 @@ class ModelBench(Bench):
                 await self.bus.raw_write(entry.address, entry.cleared)
 
     async def all_as_after_a_reset(self, *others: Modelled) -> None:
-        """AssertionError when a register that is none of the others has changed."""
+        """Raise AssertionError if a register other than the ``others`` has changed."""
         for entry in self.model:
             if entry not in others:
                 await self.expect(entry, entry.reset)
@@ -94,7 +94,7 @@ def _modelled(node: Any) -> Modelled:
 
 @bench_test(ModelBench, skip=_NO_COMPILER)
 async def resets_of_the_model(bench: ModelBench) -> None:
-    """After a reset every register reads what the model says; bits of no field read 0."""
+    """After a reset every register reads as in the model; bits of no field read 0."""
     await bench.all_as_after_a_reset()
 
 
@@ -116,14 +116,14 @@ async def what_the_model_keeps(bench: ModelBench) -> None:
 
 @bench_test(ModelBench, skip=_NO_COMPILER)
 async def what_the_model_only_reads(bench: ModelBench) -> None:
-    """Writes to read-only registers change nothing; that they were refused is told until 1 is written to it, and not 0."""
+    """Writes to read-only registers have no effect and set an error bit, which writing 1, but not 0, clears."""
     told, place = bench.named("BUS_ERRORS"), bench.named("BAD_ADDRESS")
     for entry in bench.model:
         if entry.readable and not entry.kept | entry.cleared:
             await bench.bus.raw_write(entry.address, _ALL_ONES)
             if entry is not place:
                 await bench.expect(entry, entry.reset)
-    await bench.clear(told)  # the engine says that somebody wrote to what it owns
+    await bench.clear(told)  # the engine reports a write to its own registers
     for written, left in ((0, told.cleared), (told.cleared, 0)):
         await bench.expect(told, told.cleared)
         await bench.bus.raw_write(told.address, written)

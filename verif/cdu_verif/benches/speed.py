@@ -1,4 +1,4 @@
-"""How long given tensors take through a simulated array, for comparison with the compiled one (benchmarks/rtl_speed.py)."""
+"""Time that given tensors take through a simulated array, for comparison with the compiled one (benchmarks/rtl_speed.py)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.driver_jobs import driver_job
 from cdu_verif.stimulus.payloads import float_beats, float_bytes
 
-#: Environment variable with a file that ``torch.save`` wrote: pairs of a codec's name and a tensor.
+#: Environment variable with a file written by ``torch.save``: pairs of a codec's name and a tensor.
 TENSORS = "CDU_SPEED_TENSORS"
 
 

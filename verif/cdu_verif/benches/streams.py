@@ -1,4 +1,4 @@
-"""Streams made by hand from docs/reference/bitstream.md, read as by any codec, their payloads decoded by the simulated unit."""
+"""Test of streams made by hand from docs/reference/bitstream.md, whose payloads the simulated unit decodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cdu_verif.stimulus.streams import on_units
 
 @bench_test(ArrayBench)
 async def streams(bench: ArrayBench) -> None:
-    """What keeps the rules of the page gives the golden model's values, what breaks one is refused, and the unit goes on."""
+    """Valid streams give the golden model's values, streams that break a rule are refused, and the unit keeps working."""
     torch.set_num_threads(1)
     backend, _ = driven_backend(bench, await bench.open())
     accepted = on_units.accepted(bench.config, every=bench.full)

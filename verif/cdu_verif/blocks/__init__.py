@@ -1,6 +1,6 @@
-"""One record for each block: what it is tried with, by which benches, and what is proven of it.
+"""Record of each block: the cases, benches and proofs by which it is verified.
 
-The file of a record bears the block's name. Parts of blocks that have proofs of their own have records without benches.
+A record's file has the block's name. Parts of blocks that have proofs of their own have records without benches.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ def _no_bins(config: CduConfig) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class Record:
-    """What verification knows of a block.
+    """Verification of a block.
 
     Parameters
     ----------
     cases
-        Gives the cases that the bench ``blocks`` plays. A function, because cases import the golden model, and records are
-        read where nothing is simulated.
+        Returns the cases that the bench ``blocks`` plays. It is a function, because cases import the golden model, and records
+        are also read where nothing is simulated.
     benches
         Modules of :mod:`cdu_verif.benches`.
     quick, full
-        Parameters that differ from the configuration, run by run; the level ``full`` adds the second to the first.
+        Parameters of each run that differ from the configuration; the level ``full`` runs the second besides the first.
     bins
         Cover points of a configuration that the benches have to hit.
     streams
-        What the proofs of the stream rules have to know; None of what has no streams of its own.
+        Facts for the proofs of the stream rules; None for a block without streams of its own.
     properties
-        What is proven of it besides.
+        Further properties that are proven.
     promised
-        What it is promised of its inputs beyond the stream rules, as assumptions in Verilog: a mutant that only other inputs
-        tell from the design is none.
+        Assumptions on its inputs beyond the stream rules, in Verilog: a mutant that differs from the design only for other
+        inputs is equivalent.
     """
 
     cases: Callable[[], Cases] | None = None
@@ -67,7 +67,7 @@ class Record:
 
     @property
     def modules(self) -> list[str]:
-        """The modules with its tests."""
+        """Return the modules of its tests."""
         return [f"{_BENCHES}.{name}" for name in self.benches]
 
 
@@ -75,7 +75,7 @@ _BENCHES = "cdu_verif.benches"
 
 
 def record(name: str) -> Record:
-    """The record of a block or part. Raises KeyError when there is none."""
+    """Return the record of a block or part. Raises KeyError if there is none."""
     if name not in names():
         raise KeyError(f"no record of {name!r}: use {', '.join(names())}")
     found: Record = importlib.import_module(f"{__name__}.{name}").RECORD
@@ -83,17 +83,17 @@ def record(name: str) -> Record:
 
 
 def names() -> list[str]:
-    """All that have records, in the order of the alphabet."""
+    """Return the names of all blocks and parts that have records, in alphabetical order."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def parts() -> list[str]:
-    """Parts of blocks, which have proofs but no benches."""
+    """Return the parts of blocks, which have proofs but no benches."""
     return [name for name in names() if not record(name).benches]
 
 
 def cases(name: str) -> Cases:
-    """The cases of a block. Raises ValueError for one that is not played by cases."""
+    """Return the cases of a block. Raises ValueError for a block that is not played by cases."""
     found = record(name).cases
     if found is None:
         known = ", ".join(block for block in BLOCKS if record(block).cases)

@@ -1,4 +1,4 @@
-"""What makes bursts of the words that a writer has."""
+"""Record of the burst former, which makes bursts of a writer's words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import INDUCTION, REACHABILITY, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
 
-#: Bytes of the words that are proven.
+#: Bytes of a word in the proofs.
 _BYTES = 8
 _PROBES = {"queue.w_en": 1, "queue.w_data": 45, "open_words": 4, "first": 40}
 

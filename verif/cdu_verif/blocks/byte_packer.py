@@ -1,4 +1,4 @@
-"""What closes the gaps between words of any count."""
+"""Record of the byte packer, which closes the gaps between words of any count."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cdu_verif.formal import device, order
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import REACHABILITY, Sby
 
-#: Bytes of the words that are proven.
+#: Bytes of a word in the proofs.
 _BYTES = 4
 
 

@@ -14,7 +14,7 @@ from cdu_verif.formal.solver import REACHABILITY, Sby
 
 #: Words of the FIFO that is proven.
 _DEPTH = 4
-#: What crosses, in Gray code.
+#: Pointers that cross, in Gray code.
 _POINTERS = {"written": "fifo.produce_w_gry", "read": "fifo.consume_r_gry"}
 
 

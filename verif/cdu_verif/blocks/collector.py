@@ -1,4 +1,4 @@
-"""What joins the slices of the lanes to words of the packed port."""
+"""Record of the collector, which joins the slices of the lanes to words of the packed port."""
 
 from __future__ import annotations
 

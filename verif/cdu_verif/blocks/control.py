@@ -1,4 +1,4 @@
-"""What a driver sees: registers, jobs, interrupts, counters."""
+"""Record of the control: registers, jobs, interrupts, counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What checks the CRC-32 behind payloads."""
+"""Record of the block that checks the CRC-32 behind payloads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cdu_verif.formal.properties import something_moves
 if TYPE_CHECKING:
     from cdu_verif.cases.case import Cases
 
-#: Bytes of the words that are proven: a solver takes a register of four minutes apart, bit by bit.
+#: Bytes of a word in the proofs: a solver needs minutes for a register of four bytes, bit by bit.
 _BYTES = 2
 
 

@@ -1,4 +1,4 @@
-"""What puts a CRC-32 behind payloads."""
+"""Record of the block that appends a CRC-32 to payloads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cdu_verif.formal.properties import something_moves
 if TYPE_CHECKING:
     from cdu_verif.cases.case import Cases
 
-#: Bytes of the words that are proven, the shortest ones that there may be, and bits of their count.
+#: Bytes of a word in the proofs, the shortest possible, and bits of their count.
 _BYTES = CRC_BYTES
 _COUNT_BITS = _BYTES.bit_length()
 
@@ -30,7 +30,7 @@ def _cases() -> Cases:
 
 
 def _parts(number: int) -> dict[str, str]:
-    """Ports of the harness with the fields of the word in a stage."""
+    """Return ports of the harness with the fields of the word in a stage."""
     word, end = f"inner_word{number}", 8 * _BYTES
     return {f"data{number}": f"{word}[0 +: {end}]", f"count{number}": f"{word}[{end} +: {_COUNT_BITS}]"}
 

@@ -1,4 +1,4 @@
-"""The forward transform."""
+"""Record of the forward transform."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _cases() -> Cases:
 
 
 def transform_properties(block: str, inverse: bool, config: CduConfig) -> list[Property]:
-    """What is proven of either transform."""
+    """Return the properties of either transform that are proven."""
     statement = "Each pass is the integer matrix of the specification, rounded half up; no word overflows, for all inputs."
     variants = {
         config.override(**{name: value}): f"{block}[{name}={value}]"

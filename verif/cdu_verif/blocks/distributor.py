@@ -1,4 +1,4 @@
-"""What deals the rows of blocks out to the lanes."""
+"""Record of the distributor, which deals the rows of blocks out to the lanes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _cases() -> Cases:
 
 
 def lane_order(block: str, config: CduConfig, words: str, harness: Callable[..., str]) -> Property:
-    """Rows go to, or come from, the lane whose turn it is; ``words`` is the port with all lanes' rows."""
-    # Two lanes and words of two rows: the smallest array in which all parts of these blocks do something.
+    """Return the property that lanes take or give rows in turn; ``words`` is the port with the rows of all lanes."""
+    # Two lanes and words of two rows: the smallest array that uses all parts of these blocks.
     small = config.override(cdus=2, value_port_bits=0, modes=(Mode.SFPR.label,))
 
     def probed() -> Device:

@@ -1,4 +1,4 @@
-"""What gathers the rows of blocks from the lanes."""
+"""Record of the gatherer, which gathers the rows of blocks from the lanes."""
 
 from __future__ import annotations
 

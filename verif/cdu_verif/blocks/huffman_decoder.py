@@ -1,4 +1,4 @@
-"""What decodes symbols for the entropy decoder."""
+"""Record of the Huffman decoder, which decodes symbols for the entropy decoder."""
 
 from __future__ import annotations
 

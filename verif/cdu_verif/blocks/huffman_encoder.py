@@ -1,4 +1,4 @@
-"""What codes symbols for the entropy encoder."""
+"""Record of the Huffman encoder, which codes symbols for the entropy encoder."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def _cases() -> Cases:
 
 
 def _properties(config: CduConfig) -> list[Property]:
-    # Where nothing is rounded
+    # Results are not rounded in this configuration
     modes = tuple(mode.label for mode in JPEG_ACT_MODES)
     exact = config.override(
         value_format=Dtype.FP32.label, reciprocal_bits=SFPR_RECIPROCAL_BITS, modes=modes, multiplier_stages=0

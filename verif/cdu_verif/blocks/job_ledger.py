@@ -1,4 +1,4 @@
-"""What finds out what becomes of every job."""
+"""Record of the job ledger, which finds the errors and the end of every job."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from cdu_verif.formal.device import Device, harness
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import INDUCTION, REACHABILITY, Kind, Sby
 
-#: Entries of the ring that is proven, and bits of the numbers that are looked at.
+#: Entries of the ring in the proofs, and bits of the numbers that they compare.
 _DEPTH, _NUMBER_BITS = 4, 3
-#: Modes that come to every place, and modes of which one does not.
+#: Modes that come to every place, and modes one of which does not.
 _ALIKE, _UNLIKE = (Mode.SFPR,), (Mode.SFPR, Mode.BYPASS)
 #: The errors that are followed, by the place where they are found.
 _FLAGS = {"input": "early_last", "front": "nonfinite", "scales": "bad_scale", "windows": "scale_surplus"}
@@ -41,25 +41,25 @@ def _device(config: CduConfig) -> Device:
 
 
 def _counted(config: CduConfig, name: str) -> bool:
-    """Whether all jobs come to a place."""
+    """Return whether all jobs come to a place."""
     return places(config, Channel.COMPRESS)[name].modes == config.built_modes
 
 
 def _queue(config: CduConfig, name: str) -> str:
-    """The first of the places to which the same jobs come."""
+    """Return the first of the places to which the same jobs come."""
     found = places(config, Channel.COMPRESS)
     return next(other for other in found if found[other].modes == found[name].modes)
 
 
 def _distance(config: CduConfig, name: str) -> str:
-    """Jobs at a place, as the ledger counts them."""
+    """Return the number of jobs at a place, as the ledger counts them."""
     if name == "result" or _counted(config, name):
         return f"inner_following - inner_{name}_turn"
     return f"{{1'b0, inner_{_queue(config, name)}_last - inner_{name}_first}}"
 
 
 def _harness(config: CduConfig, numbers: bool, proven: Sequence[str], found: Device) -> str:
-    """Of what is ``found`` at places only those that are ``proven``."""
+    """Return a harness that proves the errors found at the places ``proven``; ``numbers``: and the numbers of jobs."""
     ports = {f"{place}_ends": found.field("findings", place, "ends") for place in _FLAGS}
     ports |= {f"{flag}_found": found.field("findings", place, flag) for place, flag in _FLAGS.items()}
     ports |= {flag: found.field("errors", flag) for flag in _FLAGS.values()}

@@ -1,4 +1,4 @@
-"""What fetches segments of memory."""
+"""Record of the memory reader, which fetches segments of memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cdu_verif.formal.queues import queue_counters, queue_probes
 from cdu_verif.formal.solver import INDUCTION, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
 
-#: Bytes of the words that are proven, and how many are under way or wait.
+#: Bytes of a word in the proofs, and the number of words in progress or waiting.
 _BYTES, _WORDS = 8, BURST_WORDS
 _PROBES = {"free": _WORDS.bit_length(), "arrived.o__valid": 1, **queue_probes("arrived", _WORDS)}
 

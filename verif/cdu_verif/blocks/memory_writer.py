@@ -1,4 +1,4 @@
-"""What puts packets into segments of memory."""
+"""Record of the memory writer, which writes packets to segments of memory."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import INDUCTION, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
 
-#: Bytes of the words that are proven.
+#: Bytes of a word in the proofs.
 _BYTES = 8
 _PROBES = {"former.closed": 1, "window.finishes": 1, "expects": 1, "refused": 1} | dict.fromkeys(
     ("unanswered", "due"), UNANSWERED.bit_length()
 )
-#: What is written, and the registers that say where.
+#: The written words, and the registers with their addresses.
 _PLACES = {"former.i__valid": 1, "former.i__ready": 1, "former.i__payload": PlacedWord(_BYTES).size} | {
     "former.begun": 1,
     "window.finishes": 1,

@@ -1,4 +1,4 @@
-"""What finds the ranges of blocks."""
+"""Record of the range finder, which finds the ranges of blocks."""
 
 from __future__ import annotations
 

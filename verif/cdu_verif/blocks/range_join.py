@@ -1,4 +1,4 @@
-"""What joins blocks with their ranges."""
+"""Record of the range join, which joins blocks with their ranges."""
 
 from __future__ import annotations
 

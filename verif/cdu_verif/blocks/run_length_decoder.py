@@ -1,4 +1,4 @@
-"""What puts coefficients to their places for the entropy decoder."""
+"""Record of the run-length decoder, which places coefficients for the entropy decoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What finds symbols for the entropy encoder."""
+"""Record of the run-length encoder, which finds symbols for the entropy encoder."""
 
 from __future__ import annotations
 

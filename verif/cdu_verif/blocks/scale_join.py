@@ -1,4 +1,4 @@
-"""What takes the scales of a job from their source."""
+"""Record of the scale join, which takes the scales of a job from their source."""
 
 from __future__ import annotations
 

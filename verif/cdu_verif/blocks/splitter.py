@@ -1,4 +1,4 @@
-"""What cuts words of the packed port into the blocks of the lanes."""
+"""Record of the splitter, which cuts words of the packed port into the blocks of the lanes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cdu_verif.formal.solver import BOUNDED, Sby
 if TYPE_CHECKING:
     from cdu_verif.cases.case import Cases
 
-#: Bounded searches: parameters, and the cycles from reset.
+#: Bounded searches: parameters, and the number of cycles from reset.
 _BOUNDS: tuple[tuple[dict[str, Any], int], ...] = (
     ({"modes": ("sfpr", "brc")}, 7),
     ({"modes": ("sfpr+zvc",)}, 6),
@@ -25,9 +25,9 @@ _BOUNDS: tuple[tuple[dict[str, Any], int], ...] = (
 )
 #: Cycles from reset in which the first blocks of a job leave.
 _JOBS_CYCLES = 10
-#: The same of mode mx.
+#: Cycles from reset in which the first rows of a job of mode mx leave.
 _MX_CYCLES = 7
-#: Bits of every byte of a payload that are free in these searches: masks then have 0 to 16 ones.
+#: Free bits of every byte of a payload in these searches: masks then have 0 to 16 ones.
 _FREE_OF_BYTE = 0x11
 
 

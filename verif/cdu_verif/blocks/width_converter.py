@@ -1,4 +1,4 @@
-"""What turns words into wider or narrower ones."""
+"""Record of the width converter, which makes words wider or narrower."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
 #: Bits of a block's number in its job.
 _NUMBER_BITS = COUNT_BITS - (BLOCK_SIDE - 1).bit_length()
 _NOTHING = {"low": 0, "mantissa": 0, "exponent": 0}
-#: Cycles from the first row in to the first row out, and from the last one.
+#: Cycles from the first row in to the first row out, and between the last rows.
 _LATENCY = 4
 #: A job: its mode and settings, rows, and the number of its first block.
 _Job: TypeAlias = tuple[Mode, AffineSettings | None, int, int]
@@ -48,7 +48,7 @@ class _Block:
 
     @classmethod
     def of(cls, tag: Tag, number: int, rows: Tensor) -> _Block:
-        """The block with the range that the golden model finds."""
+        """Return the block with the range that the golden model finds."""
         settings = tag.settings
         if settings is None or tag.mode not in (Mode.DIVISION, Mode.ACTNN):
             return cls(tag, number, rows)
@@ -59,12 +59,12 @@ class _Block:
 
     @property
     def range(self) -> dict[str, int]:
-        """Fields of :class:`cdu.words.Range`."""
+        """Return the fields of :class:`cdu.words.Range`."""
         return {"low": self.low, "mantissa": self.mantissa, "exponent": self.exponent}
 
     @property
     def golden(self) -> Tensor:
-        """What comes out of the quantiser, 0 to 255, (rows, 8)."""
+        """Return the quantiser's output, 0 to 255, (rows, 8)."""
         settings, mode = self.tag.settings, self.tag.mode
         if settings is None or settings.statistics:
             return self.rows.to(torch.int64) & 255
@@ -86,7 +86,7 @@ class _Block:
 
 
 def _content(rng: Random, rows: int, narrow: bool) -> Tensor:
-    """Rows of int16 near each other, anywhere, or at the ends; of int8 where values pass unchanged."""
+    """Return rows of int16 near each other, anywhere, or at the ends; of int8 for modes in which values pass unchanged."""
     if narrow:
         return integers(rng, -128, 127, rows, LANES).to(torch.int16)
     spread = rng.choice((0, 3, 15, 255, rng.randint(256, 5000), 65535))
@@ -98,11 +98,11 @@ def _content(rng: Random, rows: int, narrow: bool) -> Tensor:
 
 class _AffineQuantizer(JobCases[_Job]):
     def built(self, config: CduConfig) -> CduConfig:
-        """With affine modes."""
+        """Return the configuration with affine modes."""
         return affine(config)
 
     def job(self, rng: Random, mode: Mode, settings: AffineSettings | None, rows: int, first: int) -> list[_Block]:
-        """The blocks of a job of so many rows, the first of them with the number ``first``."""
+        """Return the blocks of a job of ``rows`` rows, the first of them with the number ``first``."""
         starts = range(0, rows, BLOCK_SIDE)
         heads = int(mode in (Mode.DIVISION, Mode.ACTNN))
         return [
@@ -115,7 +115,7 @@ class _AffineQuantizer(JobCases[_Job]):
         ]
 
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[_Job]) -> Case:
-        """Rows in, rows out."""
+        """Return a case with rows in and rows out."""
         blocks = [block for job in jobs for block in self.job(rng, *job)]
         inputs, expected = [], []
         entering, leaving = dict(ports["i__payload"]), dict(ports["o__payload"])
@@ -131,7 +131,7 @@ class _AffineQuantizer(JobCases[_Job]):
         return Case(name, {"i": inputs}, {"o": expected}, cycles=len(inputs) + _LATENCY)
 
     def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[_Job]]:
-        """Every mode with every number of bits, every step and every rounding; statistics; late blocks of great jobs."""
+        """Return every mode with every number of bits, step and rounding; statistics; late blocks of large jobs."""
         found: dict[str, Sequence[_Job]] = {}
         for mode in block_modes(config):
             if not mode.is_affine:
@@ -153,7 +153,7 @@ class _AffineQuantizer(JobCases[_Job]):
         return found
 
     def random_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[_Job]:
-        """Jobs of all modes with random sizes."""
+        """Return jobs of all modes with random sizes."""
         jobs = []
         while blocks > 0:
             size = rng.randint(1, blocks)
@@ -164,13 +164,13 @@ class _AffineQuantizer(JobCases[_Job]):
         return jobs
 
     def steady_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[_Job]]:
-        """All modes one after the other."""
+        """Return all modes one after the other."""
         modes = block_modes(config)
         size = BLOCK_SIDE * max(blocks // len(modes), 1)
         return {"all_modes": [(mode, random_settings(rng, mode), size, 0) for mode in modes]}
 
     def defined(self, stream: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
-        """Zeros for ranges that mean nothing: in all rows but the first one of a block that has one."""
+        """Return zeros for meaningless ranges, that is in all rows but the first one of a block that has a range."""
         result, begins = [], True
         for word in received:
             value = unpack(dict(port), word)
@@ -182,7 +182,7 @@ class _AffineQuantizer(JobCases[_Job]):
 
 
 def _only(port: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that the port has fields for."""
+    """Return the values that the port has fields for."""
     return {entry["name"]: values[entry["name"]] for entry in port["fields"]}
 
 

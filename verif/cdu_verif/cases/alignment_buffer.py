@@ -39,7 +39,7 @@ class _Job:
             self.tiles = [(1, min(BLOCK_SIDE, view.beats - start)) for start in starts]
 
     def words(self, ports: Ports, stream: str, rowwise: bool) -> list[int]:
-        """The payloads of a side that goes through the rows of every tile, or through one block after the other."""
+        """Return the payloads of a side in the order of the rows of every tile, or of one block after the other."""
         beats = self.by_rows if rowwise else self.by_blocks
         units = [(blocks, rows) for blocks, rows in self.tiles for _ in range(1 if rowwise else blocks)]
         result, start = [], 0
@@ -50,7 +50,7 @@ class _Job:
         return result
 
     def _unit(self, ports: Ports, stream: str, beats: Tensor, blocks: int, last: bool) -> list[int]:
-        """The words of one tile or block."""
+        """Return the words of one tile or block."""
         port = dict(ports[f"{stream}__payload"])
         sizes = {field["name"]: field["count"] for field in port["fields"]}
         per_word = sizes["values"] // LANES
@@ -72,7 +72,7 @@ class _Alignment(Cases):
         self.to_rows = to_rows
 
     def case(self, ports: Ports, rng: Random, name: str, views: Sequence[MatrixView]) -> Case:
-        """Random jobs with these views, one after the other."""
+        """Return a case of random jobs with these views, one after the other."""
         values = next(entry for entry in ports["i__payload"]["fields"] if entry["name"] == "values")
         jobs = [_Job(rng, view, values["width"]) for view in views]
         inputs = [word for job in jobs for word in job.words(ports, "i", not self.to_rows)]
@@ -80,7 +80,7 @@ class _Alignment(Cases):
         return Case(name, {"i": inputs}, {"o": expected}, steady=("i", "o"))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Every width of 1 to 9 blocks, and greater ones; last blocks of every height; wide tiles behind narrow ones."""
+        """Return every width of 1 to 9 blocks, and greater ones; last blocks of every height; wide tiles behind narrow ones."""
         widths = [
             self.case(ports, rng, f"row_beats_{row_beats}", [_strips(row_beats, strips)])
             for row_beats in (*range(1, 10), 16, 23)
@@ -91,7 +91,7 @@ class _Alignment(Cases):
         return [*widths, self.case(ports, rng, "heights", heights), self.case(ports, rng, "mixed", [*mixed, *mixed[::-1]])]
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """A few jobs of both kinds with random sizes."""
+        """Return a few jobs of both kinds with random sizes."""
         views = []
         while blocks > 0:
             size = rng.randint(1, blocks)
@@ -106,7 +106,7 @@ class _Alignment(Cases):
         return self.case(ports, rng, "random", views)
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Every width of 1 to 9 blocks, whole tiles or not, in jobs that follow each other; single blocks."""
+        """Return every width of 1 to 9 blocks, whole tiles or not, in jobs that follow each other; single blocks."""
         tiled = [
             self.case(ports, rng, f"row_beats_{row_beats}", [_strips(row_beats, max(blocks // row_beats // 3, 1))] * 3)
             for row_beats in range(1, 2 * TILE_BLOCKS + 2)
@@ -115,12 +115,12 @@ class _Alignment(Cases):
 
 
 def _strips(row_beats: int, strips: int) -> MatrixView:
-    """A jpeg-act matrix of ``strips`` times 8 rows."""
+    """Return a jpeg-act matrix of ``strips`` times 8 rows."""
     return MatrixView(BLOCK_SIDE * strips, LANES * row_beats, 1, 1, Mode.JPEG_ACT)
 
 
 def _sequence(mode: Mode, beats: int) -> MatrixView:
-    """A job of beats one after the other."""
+    """Return a job of beats one after the other."""
     return MatrixView(1, LANES * beats, 1, 1, mode)
 
 

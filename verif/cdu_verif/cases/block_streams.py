@@ -38,17 +38,17 @@ class Tag:
     coder: Coder = Coder.ZVC
     point: int = 0
     mx: MxSettings | None = None
-    beside: Mapping[str, int] | None = None  #: its quantizer, in modes that have no use for one
+    beside: Mapping[str, int] | None = None  #: its quantizer, in modes that ignore it
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields by name."""
+        """Return the fields by name."""
         own = {"mode": int(self.mode), "bank": self.bank, "last": self.last, "heads": self.heads}
         return {**own, "quantizer": self.quantizer}
 
     @property
     def quantizer(self) -> dict[str, int]:
-        """The fields of :class:`cdu.words.Quantizer`."""
+        """Return the fields of :class:`cdu.words.Quantizer`."""
         if self.mode is Mode.JPEG_ACT:
             return coding(self.coder, self.point)
         if self.mx:
@@ -56,7 +56,7 @@ class Tag:
         return dict(self.beside) if self.beside and not self.settings else quantizer(self.settings)
 
 
-#: Quantizers in modes that have no use for one: they pass, and change nothing.
+#: Quantizers in modes that ignore them: they pass without any effect.
 NO_USE = (quantizer(None), {"bits_log2": 3, "step_log2": BASE_BITS - 1, "stochastic": 1, "block_range": 1, "statistics": 1})
 
 
@@ -70,9 +70,9 @@ class Block:
 
     @property
     def range(self) -> dict[str, int]:
-        """Fields of :class:`cdu.words.Range` with which the block begins; where it has none, what stands there instead.
+        """Return the fields of :class:`cdu.words.Range` with which the block begins, or of the bytes there if it has none.
 
-        An exponent that has no room in its field is the greatest one that has. Zeros for a block of GMC.
+        An exponent too large for its field is the greatest one that fits. Zeros for a block of GMC.
         """
         head = (b"" if self.tag.coder is Coder.GMC else self.packed).ljust(LOW_BYTES + STEP_BYTES, b"\0")
         mantissa, exponent = head[LOW_BYTES : LOW_BYTES + STEP_BYTES]
@@ -84,12 +84,12 @@ class Block:
 
 
 def block_modes(config: CduConfig) -> list[Mode]:
-    """Modes whose payload is made of blocks, coded as published."""
+    """Return the modes whose payload is made of blocks, coded as published."""
     return list(config.packed_modes)
 
 
 def random_settings(rng: Random, mode: Mode) -> AffineSettings | None:
-    """Settings of the affine quantiser where a mode has them."""
+    """Return random settings of the affine quantiser if a mode has them."""
     if not mode.is_affine:
         return None
     bits = rng.choice(CODE_BITS)
@@ -100,7 +100,7 @@ def random_settings(rng: Random, mode: Mode) -> AffineSettings | None:
 
 
 def packed_block(rows: Tensor, mode: Mode, settings: AffineSettings | None = None, head: bytes = b"") -> bytes:
-    """The golden bytes of one block; ``head`` is what stands before the codes."""
+    """Return the golden bytes of one block; ``head`` precedes the codes."""
     if settings is not None:
         return head + bytes(_packed_codes(rows.view(torch.uint8), mode, settings).flatten().tolist())
     if mode is Mode.BRC:
@@ -122,7 +122,7 @@ def _packed_codes(codes: Tensor, mode: Mode, settings: AffineSettings) -> Tensor
 def job(
     rows: Tensor, mode: Mode, bank: int = 0, settings: AffineSettings | None = None, rng: Random | None = None
 ) -> list[Block]:
-    """The blocks of a job of rows (n, 8): quantised values or codes, in modes with masks or in tiles whole blocks.
+    """Return the blocks of a job of rows (n, 8): quantised values or codes, in modes with masks or in tiles whole blocks.
 
     ``rng`` draws the ranges with which blocks begin.
     """
@@ -150,7 +150,7 @@ def _random_head(rng: Random, found: bool) -> bytes:
 
 
 def random_rows(rng: Random, mode: Mode, blocks: int, settings: AffineSettings | None = None) -> Tensor:
-    """Rows of a random job of ``blocks`` blocks, the last of them partial where the mode allows it."""
+    """Return the rows of a random job of ``blocks`` blocks, the last one partial if the mode allows it."""
     short = 0 if mode.has_zvc or mode.in_tiles else rng.randrange(BLOCK_SIDE)
     if settings is not None:
         codes = mixed_blocks(rng, 0, settings.levels, blocks).reshape(-1, LANES)
@@ -164,14 +164,14 @@ def random_rows(rng: Random, mode: Mode, blocks: int, settings: AffineSettings |
 
 
 def random_job(rng: Random, blocks: int, modes: Sequence[Mode]) -> list[Block]:
-    """A job of one of ``modes``."""
+    """Return a job of one of ``modes``."""
     mode = rng.choice(modes)
     settings = random_settings(rng, mode)
     return job(random_rows(rng, mode, blocks, settings), mode, rng.randint(0, 1), settings, rng)
 
 
 def whole_job(rng: Random, blocks: int, modes: Sequence[Mode]) -> list[Block]:
-    """A job of one of ``modes`` with random content whose blocks all have 8 rows."""
+    """Return a job of one of ``modes`` with random content whose blocks all have 8 rows."""
     mode = rng.choice(modes)
     settings = random_settings(rng, mode)
     rows = random_rows(rng, mode, blocks + 1, settings)[: BLOCK_SIDE * blocks]
@@ -179,20 +179,20 @@ def whole_job(rng: Random, blocks: int, modes: Sequence[Mode]) -> list[Block]:
 
 
 def dense_job(rng: Random, blocks: int, mode: Mode = Mode.SFPR_ZVC) -> list[Block]:
-    """A job whose blocks have the greatest length that they can have in a mode with masks."""
+    """Return a job whose blocks have the greatest length possible in a mode with masks."""
     settings = AffineSettings(VALUE_BITS) if mode.is_affine else None
     return job(integers(rng, 1, 127, BLOCK_SIDE * blocks, LANES), mode, 0, settings, rng)
 
 
 def empty_job(blocks: int, mode: Mode = Mode.SFPR_ZVC) -> list[Block]:
-    """A job whose blocks have the least length that a block with a mask can have."""
+    """Return a job whose blocks have the least length possible with a mask."""
     settings = AffineSettings(VALUE_BITS) if mode.is_affine else None
     zero = 1 << (VALUE_BITS - 1) if mode.is_affine else 0
     return job(torch.full((BLOCK_SIDE * blocks, LANES), zero), mode, 0, settings)
 
 
 def with_integers(block: Block) -> Block:
-    """A block as it comes to the encoder: in mode autoquantz with integers around zero in place of their codes."""
+    """Return a block as it comes to the encoder: in mode autoquantz with integers around zero in place of their codes."""
     settings = block.tag.settings
     if settings is None or block.tag.mode is not Mode.AUTOQUANTZ:
         return block
@@ -200,12 +200,12 @@ def with_integers(block: Block) -> Block:
 
 
 def payload(blocks: Iterable[Block]) -> bytes:
-    """The bytes of blocks one after the other."""
+    """Return the bytes of blocks one after the other."""
     return b"".join(block.packed for block in blocks)
 
 
 def block_rows(ports: Ports, stream: str, blocks: Iterable[Block], numbers: Mapping[int, int] | None = None) -> list[int]:
-    """Payloads of a stream of :class:`cdu.words.BlockRow`; ``numbers``: by the identity of a block its number in its job."""
+    """Return payloads of a stream of :class:`cdu.words.BlockRow`; ``numbers``: a block's number in its job by ``id(block)``."""
     port = dict(ports[f"{stream}__payload"])
     drawn = any(entry["name"] == "seed" for entry in port["fields"])
     result = []
@@ -219,13 +219,13 @@ def block_rows(ports: Ports, stream: str, blocks: Iterable[Block], numbers: Mapp
 
 
 def _beside(port: Mapping[str, Any], block: Block) -> dict[str, Any]:
-    """What goes with all rows or words of a block: the tag, and its range where the stream has ranges."""
+    """Return the fields common to all rows or words of a block: the tag, and its range if the stream has ranges."""
     ranged = any(entry["name"] == "range" for entry in port["fields"])
     return {"tag": block.tag.fields, **({"range": block.range} if ranged else {})}
 
 
 def block_words(ports: Ports, stream: str, blocks: Iterable[Block], rng: Random | None = None) -> list[int]:
-    """Payloads of a stream of :class:`cdu.words.BlockWord`; rows behind ``count`` are random, or 0 without ``rng``."""
+    """Return payloads of a stream of :class:`cdu.words.BlockWord`; rows behind ``count`` are random, or 0 without ``rng``."""
     port = dict(ports[f"{stream}__payload"])
     per_word = _field(port, "values")["count"] // LANES
     result = []
@@ -242,7 +242,7 @@ def block_words(ports: Ports, stream: str, blocks: Iterable[Block], rng: Random 
 
 
 def slices(ports: Ports, stream: str, blocks: Iterable[Block]) -> list[int]:
-    """Payloads of a stream of :class:`cdu.words.Slice`."""
+    """Return payloads of a stream of :class:`cdu.words.Slice`."""
     port = dict(ports[f"{stream}__payload"])
     size = _field(port, "data")["width"] // 8
     return [
@@ -262,7 +262,7 @@ def slices(ports: Ports, stream: str, blocks: Iterable[Block]) -> list[int]:
 
 
 def payload_words(ports: Ports, stream: str, payload: bytes, empty_end: bool = False) -> list[int]:
-    """A payload as the words of a packed stream, at least one: full words, but for the last one, which has ``last``.
+    """Return a payload as the words of a packed stream, at least one: full words, apart from the last one, which has ``last``.
 
     With ``empty_end`` a payload of full words ends in an empty one.
     """
@@ -272,7 +272,7 @@ def payload_words(ports: Ports, stream: str, payload: bytes, empty_end: bool = F
 
 
 def random_words(ports: Ports, stream: str, payload: bytes, rng: Random) -> list[int]:
-    """A payload as words of any count, now and then with an empty one that ends it."""
+    """Return a payload as words of any count, at times with an empty one that ends it."""
     size = _field(ports[f"{stream}__payload"], "data")["width"] // 8
     counts: list[int] = []
     while sum(counts) < len(payload):
@@ -281,7 +281,7 @@ def random_words(ports: Ports, stream: str, payload: bytes, rng: Random) -> list
 
 
 def cut_words(ports: Ports, stream: str, payload: bytes, counts: Sequence[int]) -> list[int]:
-    """A payload as words of at most the given counts, ``last`` with the final one."""
+    """Return a payload as words of at most the given counts, ``last`` with the final one."""
     size = _field(ports[f"{stream}__payload"], "data")["width"] // 8
     parts, start = [], 0
     for count in counts:
@@ -293,7 +293,7 @@ def cut_words(ports: Ports, stream: str, payload: bytes, counts: Sequence[int]) 
 
 
 def decoded_with_zeros(blocks: Sequence[Block], cut: bytes) -> list[bytes]:
-    """The bytes that the blocks of a job have when its payload is ``cut`` and zeros follow (docs/reference/bitstream.md)."""
+    """Return the bytes of a job's blocks if its payload is ``cut`` and zeros follow (docs/reference/bitstream.md)."""
     endless = cut + bytes(sum(gmc.MAX_BLOCK_BYTES for _ in blocks))
     found, start = [], 0
     for block in blocks:
@@ -310,10 +310,10 @@ def decoded_with_zeros(blocks: Sequence[Block], cut: bytes) -> list[bytes]:
 
 
 def dealt(blocks: Sequence[Block], lanes: int) -> list[list[Block]]:
-    """Blocks dealt out to lanes in turn, beginning with lane 0."""
+    """Return blocks dealt out to lanes in turn, beginning with lane 0."""
     return [list(blocks[lane::lanes]) for lane in range(lanes)]
 
 
 def _field(port: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A field of a port."""
+    """Return a field of a port."""
     return next(field for field in port["fields"] if field["name"] == name)

@@ -1,4 +1,4 @@
-"""What a block bench plays: inputs, settings, and what the golden model says must come out."""
+"""Case of a block bench: inputs, settings, and the outputs that the golden model expects."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Case:
     Parameters
     ----------
     name
-        Says what is special.
+        Distinguishes the case from others.
     inputs, expected
         Packed payloads by stream. Streams ``NAME__0``, ``NAME__1`` ... are those of lanes that take turns, from 0 on.
     settings
-        Values of the ports that are no streams, constant during the case.
+        Values of the ports that are not streams, constant during the case.
     flags
-        Outputs that are no streams, after the case.
+        Outputs that are not streams, after the case.
     events
         Pulses by event; no others may occur.
     steady
@@ -35,7 +35,7 @@ class Case:
     cycles
         Cycles that a full-rate run may take, from the first transfer of an output to the last of any.
     turns
-        How many lanes the turn goes on by.
+        Number of lanes by which the turn advances.
     """
 
     name: str
@@ -50,41 +50,41 @@ class Case:
 
     @property
     def transfers(self) -> int:
-        """Transfers at all streams together."""
+        """Return the number of transfers of all streams together."""
         return sum(map(len, self.inputs.values())) + sum(map(len, self.expected.values()))
 
     def turned(self, turn: int) -> Case:
-        """The same jobs, of which lane ``turn`` gets the first block in place of lane 0: all lanes are alike."""
+        """Return the same jobs with the first block at lane ``turn`` instead of lane 0: all lanes are alike."""
         return replace(self, inputs=_turned(self.inputs, turn), expected=_turned(self.expected, turn))
 
 
 class Cases(Protocol):
-    """The cases of one block. All are made for its manifest's ``ports``, with random numbers of ``rng`` only."""
+    """Cases of one block. All are made for its manifest's ``ports``, with random numbers from ``rng`` only."""
 
     #: Blocks of 8 rows in a random case, at least and at most; a full run has up to twice as many.
     blocks: tuple[int, int] = (1, 12)
     #: Blocks over which the rate is measured.
     rate_blocks: int = 72
-    #: Cycles behind the last transfer of a case until events and flags are what they shall be.
+    #: Cycles after the last transfer of a case until events and flags are final.
     settling: int = 0
     #: Ports that pulse.
     event_ports: tuple[str, ...] = ("events",)
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Directed cases."""
+        """Return directed cases."""
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Random content, about ``blocks`` times 8 rows."""
+        """Return random content of about ``blocks`` times 8 rows."""
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Contents for which the rate is measured, each with ``steady`` or ``cycles``."""
+        """Return the cases with which the rate is measured, each with ``steady`` or ``cycles``."""
 
     def broken(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Cases in which something is wrong with jobs; none by default."""
+        """Return cases with faulty jobs; none by default."""
         return []
 
     def defined(self, stream: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
-        """Payloads that a stream gave, with zeros for all that is undefined; nothing is by default."""
+        """Return payloads received from a stream with zeros for undefined fields; by default all are defined."""
         return received
 
 

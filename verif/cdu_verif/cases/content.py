@@ -1,4 +1,4 @@
-"""What cases are filled with: integers of many kinds, and their words at a stream."""
+"""Content of cases: integers of many kinds, and their words at a stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cdu_verif.simulation.ports import Array, pack_rows
 
 
 def words(ports: Ports, stream: str, **fields: Tensor | Array) -> list[int]:
-    """Packed payloads of a stream; a payload without named fields is given as ``values=``."""
+    """Return packed payloads of a stream; a payload without named fields is given as ``values=``."""
     port = ports[f"{stream}__payload"]
     named = {name: np.asarray(value) for name, value in fields.items()}
     if [entry["name"] for entry in port["fields"]] == [""]:
@@ -22,17 +22,17 @@ def words(ports: Ports, stream: str, **fields: Tensor | Array) -> list[int]:
 
 
 def generator(rng: Random) -> torch.Generator:
-    """A torch generator that depends on ``rng``."""
+    """Return a torch generator seeded from ``rng``."""
     return torch.Generator().manual_seed(rng.getrandbits(62))
 
 
 def integers(rng: Random, low: int, high: int, *shape: int) -> Tensor:
-    """Uniform integers ``low`` to ``high``, int64."""
+    """Return uniform integers ``low`` to ``high``, int64."""
     return torch.randint(low, high + 1, shape, generator=generator(rng))
 
 
 def mixed_blocks(rng: Random, low: int, high: int, count: int) -> Tensor:
-    """Blocks (count, 8, 8) of integers of very different kinds: noise, sparse, smooth, constant, extreme."""
+    """Return blocks (count, 8, 8) of very different integers: noise, sparse, smooth, constant, extreme."""
     noise = integers(rng, low, high, count, 8, 8)
     sparse = noise * (integers(rng, 0, 7, count, 8, 8) == 0)
     small = integers(rng, max(low, -3), min(high, 3), count, 8, 8)
@@ -43,7 +43,7 @@ def mixed_blocks(rng: Random, low: int, high: int, count: int) -> Tensor:
 
 
 def corner_blocks(low: int, high: int) -> dict[str, Tensor]:
-    """Directed blocks (B, 8, 8) by name."""
+    """Return directed blocks (B, 8, 8) by name."""
     board = (torch.arange(8)[:, None] + torch.arange(8)) % 2
     impulses = torch.zeros(128, 8, 8, dtype=torch.int64)
     for place in range(64):

@@ -1,4 +1,4 @@
-"""Cases of what writes a CRC-32 behind payloads and what checks it; the CRC is zlib's."""
+"""Cases of the blocks that append a CRC-32 to payloads and check it; the CRC is zlib's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cdu_verif.cases.content import words
 
 @dataclass(frozen=True)
 class _Packet:
-    """A payload, the bytes of its words as they leave a writer or come to a checker, and the CRC, if it is to have one."""
+    """A payload, the bytes of its words at a writer's output or a checker's input, and the CRC if it has one."""
 
     payload: bytes
     counts: Sequence[int]
@@ -27,12 +27,12 @@ class _Packet:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it has another CRC than its own."""
+        """Return whether the CRC is not the payload's."""
         return bool(self.crc) and self.crc != crc_of(self.payload)
 
 
 def crc_of(payload: bytes) -> bytes:
-    """The four bytes that go behind a payload."""
+    """Return the four bytes of a payload's CRC."""
     return zlib.crc32(payload).to_bytes(CRC_BYTES, "little")
 
 
@@ -44,7 +44,7 @@ class _Crc(Cases):
         self.checks = checks
 
     def case(self, ports: Ports, name: str, packets: Sequence[_Packet], steady: tuple[str, ...] = ()) -> Case:
-        """Packets one after the other."""
+        """Return a case of packets one after the other."""
         size = _size(ports)
         cut, ends = (self._checked, ("o", "i")) if self.checks else (self._written, ("i", "o"))
         streams: dict[str, list[int]] = {"i": [], "o": []}
@@ -63,13 +63,13 @@ class _Crc(Cases):
         )
 
     def _written(self, packet: _Packet, size: int) -> tuple[list[int], list[int]]:
-        """Bytes of the words without and with the CRC: it fills the last one, and another one if there is no room."""
+        """Return the bytes of the words without and with the CRC, which fills the last word and another one if necessary."""
         *front, last = packet.counts
         total = last + len(packet.crc)
         return [*packet.counts], [*front, min(total, size), *([total - size] if total > size else [])]
 
     def _checked(self, packet: _Packet, size: int) -> tuple[list[int], list[int]]:
-        """The same of a checker, where the words with the CRC come and the last bytes so far are kept back."""
+        """Return the bytes of a checker's words with and without the CRC; it holds the last bytes so far back."""
         bare, held = [], 0
         for place, count in enumerate(packet.counts):
             there = held + count
@@ -80,7 +80,7 @@ class _Crc(Cases):
         return bare, [*packet.counts]
 
     def packet(self, rng: Random, size: int, count: int, *, signed: bool = True, full: bool = True) -> _Packet:
-        """A payload of ``count`` random bytes, in full words or in words of any number of bytes."""
+        """Return a payload of ``count`` random bytes, in full words or in words of any number of bytes."""
         payload = rng.randbytes(count)
         crc = crc_of(payload) if signed else b""
         left = count + (len(crc) if self.checks else 0)
@@ -91,7 +91,7 @@ class _Crc(Cases):
         return _Packet(payload, counts, crc)
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Lengths around those of words, with and without a CRC in turn; in words of a byte each; of no bytes."""
+        """Return lengths around those of words, with and without a CRC in turn; words of a byte each; words of no bytes."""
         size = _size(ports)
         lengths = [*range(1, 2 * size + 6)]
         packets = [self.packet(rng, size, count, signed=count % 3 != 0) for count in lengths]
@@ -105,11 +105,11 @@ class _Crc(Cases):
         return [*cases, *self._damaged(ports, rng, size)] if self.checks else cases
 
     def _constant(self, size: int, byte: bytes, count: int) -> _Packet:
-        """So many equal bytes in full words."""
+        """Return a packet of ``count`` equal bytes in full words."""
         return _Packet(byte * count, self.packet(Random(0), size, count).counts, crc_of(byte * count))
 
     def _damaged(self, ports: Ports, rng: Random, size: int) -> list[Case]:
-        """Every bit of a packet turned round; two bits; the CRC's bytes exchanged; good packets between; no room for a CRC."""
+        """Return packets with inverted bits (each one, and pairs) or a swapped CRC, between good ones; too short ones."""
         whole = self.packet(rng, size, size + 3)
         stream = whole.payload + whole.crc
         flipped = [_flipped(stream, (place,)) for place in range(8 * len(stream))]
@@ -121,7 +121,7 @@ class _Crc(Cases):
         return [self.case(ports, "damaged", packets), self.case(ports, "too_short", [*short, whole])]
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Packets of any length, some without a CRC, some with another one."""
+        """Return packets of any length, some without a CRC, some with a wrong one."""
         size, packets = _size(ports), []
         for _ in range(blocks):
             count, signed, full = rng.randint(1, 2 * BLOCK_VALUES), rng.randint(0, 3) > 0, rng.randint(0, 1) > 0
@@ -132,20 +132,20 @@ class _Crc(Cases):
         return self.case(ports, "random", packets)
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """A long packet of full words, with a CRC that fits into the last one and with one that does not."""
+        """Return a long packet of full words, with a CRC that fits into the last one and with one that does not."""
         size = _size(ports)
         lengths = {"fits": blocks * size - CRC_BYTES, "spills": blocks * size - 1}
         return [self.case(ports, name, [self.packet(rng, size, count)], ("i", "o")) for name, count in lengths.items()]
 
 
 def _size(ports: Ports) -> int:
-    """M."""
+    """Return M, the bytes per word."""
     (width,) = (field["width"] for field in ports["i__payload"]["fields"] if field["name"] == "data")
     return int(width) // 8
 
 
 def _flipped(content: bytes, places: Sequence[int]) -> bytes:
-    """The same bytes with bits turned round."""
+    """Return the bytes with the bits at ``places`` inverted."""
     number = int.from_bytes(content, "little")
     for place in places:
         number ^= 1 << place

@@ -18,25 +18,25 @@ _MOST = (1 << DIVISOR_BITS) - 1
 
 
 class _Divided(Cases):
-    """What comes and what goes are columns of coefficients; the rate does not depend on the content."""
+    """Cases of columns of coefficients in and out; the rate does not depend on the content."""
 
     def expected(self, config: CduConfig, blocks: Tensor, divisors: Tensor) -> Tensor:
-        """The golden model."""
+        """Return the golden result."""
         raise NotImplementedError
 
     def case(self, config: CduConfig, ports: Ports, name: str, blocks: Tensor, divisors: Tensor) -> Case:
-        """Blocks (B, 64) and divisors (64,), both in the order in which they come."""
+        """Return a case of blocks (B, 64) and divisors (64,), both in the order in which they come."""
         out = self.expected(config, blocks, divisors)
         inputs, outputs = (words(ports, end, values=rows.reshape(-1, LANES)) for end, rows in (("i", blocks), ("o", out)))
         return Case(name, {"i": inputs}, {"o": outputs}, {"divisors": divisors.tolist()}, steady=("i", "o"))
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Mixed blocks with a random table."""
+        """Return mixed blocks with a random table."""
         values = mixed_blocks(rng, *_ends(config), blocks).reshape(-1, BLOCK_VALUES)
         return self.case(config, ports, "random", values, integers(rng, 1, _MOST, BLOCK_VALUES))
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Any content."""
+        """Return any content."""
         return [self.random(config, ports, rng, blocks)]
 
 
@@ -45,7 +45,7 @@ class _Quantizer(_Divided):
         return golden.quantize(blocks.to(torch.int32), divisors, config.rounding_mode)
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Every divisor, each with the values around every multiple of its half, and with the ends; every value by 1, 2, 3."""
+        """Return every divisor with values around every multiple of its half and with the ends; every value by 1, 2, 3."""
         low, high = _ends(config)
         cases = []
         for first in range(1, _MOST + 1, BLOCK_VALUES):
@@ -68,7 +68,7 @@ class _Inverse(_Divided):
         return golden.inverse(blocks.to(torch.int16), divisors)
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Every divisor, each with what just does not saturate, what just does, and the ends; every value by some divisors."""
+        """Return every divisor with values just below and above saturation and the ends; every value by some divisors."""
         low, high = _ends(config)
         cases = []
         for first in range(1, _MOST + 1, BLOCK_VALUES):
@@ -84,7 +84,7 @@ class _Inverse(_Divided):
 
 
 def _ends(config: CduConfig) -> tuple[int, int]:
-    """The least and the greatest coefficient."""
+    """Return the least and the greatest coefficient."""
     return -(1 << (config.coefficient_bits - 1)), (1 << (config.coefficient_bits - 1)) - 1
 
 

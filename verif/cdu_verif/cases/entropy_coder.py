@@ -21,17 +21,17 @@ from cdu_verif.cases.block_streams import payload_words
 from cdu_verif.cases.case import Case, Cases, Ports
 from cdu_verif.cases.content import corner_blocks, generator, integers, mixed_blocks, words
 
-#: Symbols of a block up to which no cycle is lost.
+#: Number of symbols of a block up to which no cycle is lost.
 MOST_AT_RATE = BLOCK_SIDE
 
 
 def columns(ports: Ports, stream: str, scans: list[Tensor]) -> list[int]:
-    """Payloads of a stream of columns to code: scans of blocks (n, 64) in zig-zag order."""
+    """Return payloads of a stream of columns to code: scans of blocks (n, 64) in zig-zag order."""
     return [word for blocks in scans for word in words(ports, stream, **_fields(blocks))]
 
 
 def decoded_columns(ports: Ports, stream: str, scans: list[bytes]) -> list[int]:
-    """Payloads of a stream of decoded columns: what segments decode to, zeros in a block with an error."""
+    """Return payloads of a stream of decoded columns of segments, with zeros in a block with an error."""
     found: list[int] = []
     for scan in scans:
         blocks, error = scan_decoder.blocks_of(scan)
@@ -42,7 +42,7 @@ def decoded_columns(ports: Ports, stream: str, scans: list[bytes]) -> list[int]:
 
 
 def _fields(blocks: Tensor) -> dict[str, Tensor]:
-    """Columns of the blocks (n, 64) of a scan."""
+    """Return the columns of the blocks (n, 64) of a scan."""
     values = from_zigzag(blocks).transpose(1, 2).reshape(-1, BLOCK_SIDE)
     last = torch.zeros(len(values), dtype=torch.int64)
     last[-BLOCK_SIDE:] = 1
@@ -50,17 +50,17 @@ def _fields(blocks: Tensor) -> dict[str, Tensor]:
 
 
 def segment(blocks: Tensor) -> bytes:
-    """The entropy-coded segment of a scan of blocks (n, 64) in zig-zag order."""
+    """Return the entropy-coded segment of a scan of blocks (n, 64) in zig-zag order."""
     return bytes(entropy_encoder.encode(blocks.to(torch.int16))[1].tolist())
 
 
 def segments(ports: Ports, stream: str, scans: list[bytes]) -> list[int]:
-    """Payloads of a stream of segments; those that a decoder is given end in an empty word if all others are full."""
+    """Return payloads of a stream of segments; a decoder's segments end in an empty word if all others are full."""
     return [word for scan in scans for word in payload_words(ports, stream, scan, empty_end=stream == "i")]
 
 
 def symbol_count(blocks: Tensor) -> Tensor:
-    """How many symbols each block (n, 64) has, int64 (n,)."""
+    """Return the number of symbols of each block (n, 64), int64 (n,)."""
     present = blocks != 0
     present[:, 0] = True
     counts = torch.zeros(len(blocks), dtype=torch.int64)
@@ -72,7 +72,7 @@ def symbol_count(blocks: Tensor) -> Tensor:
 
 
 def decaying(rng: Random, count: int, least: int = -3, most: int = 5) -> Tensor:
-    """Blocks (count, 64) in zig-zag order like those of activations: smaller and smaller, each block of its own size."""
+    """Return blocks (count, 64) in zig-zag order like those of activations: decreasing, each block of its own size."""
     uniform = torch.rand(count, BLOCK_VALUES, generator=generator(rng)).clamp(1e-6, 1 - 1e-6) - 0.5
     noise = -uniform.sign() * (1 - 2 * uniform.abs()).log()  # Laplace's distribution
     size = torch.exp2(integers(rng, least, most, count).float())[:, None]
@@ -80,7 +80,7 @@ def decaying(rng: Random, count: int, least: int = -3, most: int = 5) -> Tensor:
 
 
 def every_symbol(rng: Random) -> Tensor:
-    """Blocks (n, 64): every run with every size and both signs, every ZRL chain, every DC category, both signs."""
+    """Return blocks (n, 64) with every run, size and sign, every ZRL chain, every DC category and sign."""
     made = []
     for symbol in STANDARD.ac.symbols:
         run, size = symbol >> 4, symbol & 15
@@ -99,7 +99,7 @@ def every_symbol(rng: Random) -> Tensor:
 
 
 def full_of_marks() -> Tensor:
-    """Blocks (n, 64) in whose segment as many bytes as possible are FF."""
+    """Return blocks (n, 64) in whose segment as many bytes as possible are FF."""
     blocks = torch.full((6, BLOCK_VALUES), AC_LIMIT)
     blocks[1::2, 1:] = (1 << MAX_AC_SIZE - 1) - 1
     blocks[::3, 1:] *= (torch.arange(BLOCK_VALUES - 1) % ZRL_RUN == ZRL_RUN - 1).to(torch.int64)
@@ -107,7 +107,7 @@ def full_of_marks() -> Tensor:
 
 
 def corner_scans(rng: Random) -> dict[str, list[Tensor]]:
-    """Directed scans by name; the noise has coefficients so large that each counts and samples do not saturate."""
+    """Return directed scans by name; the noise has large coefficients, so that each counts and samples do not saturate."""
     low, high = -AC_LIMIT, AC_LIMIT
     dense = integers(rng, 1, 3, 4, BLOCK_VALUES)
     runs = torch.zeros(BLOCK_VALUES, BLOCK_VALUES, dtype=torch.int64)
@@ -126,20 +126,20 @@ def corner_scans(rng: Random) -> dict[str, list[Tensor]]:
 
 
 def of_bits(bits: str) -> bytes:
-    """The segment of so many bits: filled with ones, and stuffed."""
+    """Return the segment of these bits, padded with ones and stuffed."""
     filled = bits + "1" * (-len(bits) % 8)
     whole = bytes(int(filled[place : place + 8], 2) for place in range(0, len(filled), 8))
     return whole.replace(bytes([MARKER]), bytes([MARKER, 0]))
 
 
 def code(symbol: int, extra: str = "") -> str:
-    """The bits of an AC symbol, and some behind them."""
+    """Return the bits of an AC symbol, followed by ``extra``."""
     number, length = STANDARD.ac.codes[symbol]
     return f"{number:0{length}b}{extra}"
 
 
 def wrong_scans(rng: Random) -> dict[str, list[bytes]]:
-    """Segments that no encoder writes, by what is wrong with them."""
+    """Return invalid segments by their fault."""
     usual = segment(decaying(rng, 3))
     dc = f"{STANDARD.dc.codes[0][0]:02b}"
     block = dc + code(EOB)
@@ -166,13 +166,13 @@ def wrong_scans(rng: Random) -> dict[str, list[bytes]]:
 
 
 def _changed(rng: Random, scan: bytes) -> bytes:
-    """With one bit turned."""
+    """Return a segment with one bit inverted."""
     place = rng.randrange(len(scan))
     return scan[:place] + bytes([scan[place] ^ 1 << rng.randrange(8)]) + scan[place + 1 :]
 
 
 class _Coder(Cases):
-    """Cases of the encoder, or turned round of the decoder."""
+    """Cases of the encoder, or reversed those of the decoder."""
 
     rate_blocks = 32
 
@@ -180,7 +180,7 @@ class _Coder(Cases):
         self.decoder = decoder
 
     def case(self, ports: Ports, name: str, scans: list[Tensor], cycles: int | None = None) -> Case:
-        """Scans of blocks (n, 64) in zig-zag order."""
+        """Return a case of scans of blocks (n, 64) in zig-zag order."""
         coded = [segment(blocks) for blocks in scans]
         if self.decoder:
             case = self.decoded(ports, name, coded)
@@ -190,16 +190,16 @@ class _Coder(Cases):
         return replace(case, steady=steady, cycles=cycles)
 
     def decoded(self, ports: Ports, name: str, scans: list[bytes]) -> Case:
-        """Any bytes."""
+        """Return a case of any bytes for the decoder."""
         return Case(name, {"i": segments(ports, "i", scans)}, {"o": decoded_columns(ports, "o", scans)})
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Directed blocks, every symbol, and scans of one block; for the decoder what no encoder writes."""
+        """Return directed blocks, every symbol, and scans of one block; for the decoder also invalid segments."""
         right = [self.case(ports, name, scans) for name, scans in corner_scans(rng).items()]
         return right + self.broken(config, ports, rng)
 
     def broken(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Segments that no encoder writes, between others that are right."""
+        """Return invalid segments, between valid ones."""
         if not self.decoder:
             return []
         usual = segment(decaying(rng, 2))
@@ -207,15 +207,15 @@ class _Coder(Cases):
         return [self.decoded(ports, name, scans) for name, scans in mixed.items()]
 
     def defined(self, stream: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
-        """Zeros for what a block with an error holds."""
+        """Return zeros for the coefficients of a block with an error."""
         return [without_values(port, word) for word in received] if self.decoder else received
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Content of every kind, in one scan or several."""
+        """Return content of every kind, in one scan or several."""
         return self.case(ports, "random", random_scans(rng, blocks))
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Blocks of up to 8 symbols lose no cycle; of others a symbol takes a cycle."""
+        """Return blocks of up to 8 symbols, which lose no cycle, and others, whose symbols take a cycle each."""
         candidates = decaying(rng, 16 * blocks, -3, 0)
         few = candidates[symbol_count(candidates) <= MOST_AT_RATE][:blocks]
         dense = integers(rng, 1, 63, blocks, BLOCK_VALUES)
@@ -227,13 +227,13 @@ class _Coder(Cases):
 
 
 def without_values(port: Mapping[str, Any], word: int) -> int:
-    """A column, but zeros if its block has an error."""
+    """Return a column, or zeros if its block has an error."""
     fields = unpack(dict(port), word)
     return pack(dict(port), {**fields, "values": [0] * BLOCK_SIDE}) if fields["error"] else word
 
 
 def random_scans(rng: Random, blocks: int) -> list[Tensor]:
-    """Scans of ``blocks`` blocks together."""
+    """Return scans of ``blocks`` blocks together."""
     scans: list[Tensor] = []
     left = blocks
     while left:

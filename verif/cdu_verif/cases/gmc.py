@@ -18,19 +18,19 @@ from cdu_verif.cases.case import Case, Cases, Ports
 from cdu_verif.cases.content import corner_blocks, generator, integers, mixed_blocks
 
 _GROUPS = 2
-#: Bytes of a block up to which no cycle is lost.
+#: Greatest length of a block in bytes without a lost cycle.
 DENSEST_AT_RATE = 30
-#: Cycles that any block takes at most in place of 8, one after the other.
+#: Greatest number of cycles of a block, instead of 8, in a sequence of such blocks.
 MOST_CYCLES = 13
 
 
 def tag(last: bool, bank: int = 0, point: int = 0) -> Tag:
-    """The tag of a block of GMC."""
+    """Return the tag of a block of GMC."""
     return Tag(Mode.JPEG_ACT, bank, int(last), coder=Coder.GMC, point=point)
 
 
 def job(blocks: Tensor, bank: int = 0, point: int = 0) -> list[Block]:
-    """The blocks of a job of coefficients (n, 8, 8)."""
+    """Return the blocks of a job of coefficients (n, 8, 8)."""
     payload, lengths = gmc.encode(blocks.to(torch.int8))
     parts = torch.split(payload, lengths.tolist())
     return [
@@ -40,7 +40,7 @@ def job(blocks: Tensor, bank: int = 0, point: int = 0) -> list[Block]:
 
 
 def decaying_blocks(rng: Random, count: int) -> Tensor:
-    """Blocks (count, 8, 8) like those of activations: the higher the frequency the smaller, and each block of its own size."""
+    """Return blocks (count, 8, 8) like those of activations: smaller at higher frequencies, each block of its own size."""
     uniform = torch.rand(count, 8, 8, generator=generator(rng)).clamp(1e-6, 1 - 1e-6) - 0.5
     noise = -uniform.sign() * (1 - 2 * uniform.abs()).log()  # Laplace's distribution
     frequency = torch.arange(8)[:, None] + torch.arange(8)
@@ -50,7 +50,7 @@ def decaying_blocks(rng: Random, count: int) -> Tensor:
 
 
 def class_paths(rng: Random) -> Tensor:
-    """Blocks in which every pair of classes of a column follows every other."""
+    """Return blocks in which every pair of classes of a column follows every other."""
     pairs = torch.cartesian_prod(torch.arange(spec.RAW_CLASS + 1), torch.arange(spec.RAW_CLASS + 1))
     first, second = (
         part.flatten() for part in torch.meshgrid(torch.arange(len(pairs)), torch.arange(len(pairs)), indexing="ij")
@@ -60,24 +60,24 @@ def class_paths(rng: Random) -> Tensor:
 
 
 def _of_classes(rng: Random, classes: Tensor) -> Tensor:
-    """Blocks (n, 8, 8) whose groups have these classes (n, 8, 2)."""
+    """Return blocks (n, 8, 8) whose groups have these classes (n, 8, 2)."""
     most = torch.tensor([0, *(1 << number - 1 for number in spec.CODED_CLASSES), 128])[classes][..., None]
     shape = (*classes.shape, spec.GROUP_VALUES)
     sign = 1 - 2 * integers(rng, 0, 1, *shape)
     values = (torch.rand(shape, generator=generator(rng)) * (most + 1)).floor().to(torch.int64) * sign
-    # One of each group has the magnitude that its class asks for.
+    # One coefficient of each group has the magnitude that its class needs.
     largest = torch.nn.functional.one_hot(integers(rng, 0, spec.GROUP_VALUES - 1, *classes.shape), spec.GROUP_VALUES).bool()
     return torch.where(largest, most * sign, values).clamp(-128, 127).reshape(-1, BLOCK_SIDE, BLOCK_SIDE)
 
 
 def random_job(rng: Random, blocks: int) -> list[Block]:
-    """A job of content of every kind, with any bank and reconstruction point."""
+    """Return a job with content of every kind, any bank and reconstruction point."""
     content = decaying_blocks(rng, blocks) if rng.randrange(2) else mixed_blocks(rng, -128, 127, blocks)
     return job(content, rng.randint(0, 1), rng.randint(0, MAX_POINT))
 
 
 def any_bytes(rng: Random, count: int) -> list[Block]:
-    """Blocks of bytes that no encoder writes, all heads among them, and what they decode to."""
+    """Return blocks of bytes that no encoder writes, with all heads among them, and their decoded values."""
     heads = [(rng.randrange(256) if number >= 256 else number) for number in range(count)]
     packed = []
     for head in heads:
@@ -93,13 +93,13 @@ def any_bytes(rng: Random, count: int) -> list[Block]:
 
 
 class _Coder(Cases):
-    """Cases of the encoder, or turned round of the decoder."""
+    """Cases of the encoder, or reversed those of the decoder."""
 
     def __init__(self, decoder: bool) -> None:
         self.decoder = decoder
 
     def case(self, ports: Ports, name: str, blocks: list[Block], cycles: int | None = None) -> Case:
-        """Blocks of one job or several."""
+        """Return a case of blocks of one job or several."""
         if self.decoder:
             inputs, expected, steady = {"i": slices(ports, "i", blocks)}, {"o": block_rows(ports, "o", blocks)}, ("o",)
         else:
@@ -107,7 +107,7 @@ class _Coder(Cases):
         return Case(name, inputs, expected, steady=() if cycles else steady, cycles=cycles)
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Directed blocks; every DC; every class after every other; every head; what no encoder writes."""
+        """Return directed blocks; every DC; every class after every other; every head; bytes that no encoder writes."""
         every_dc = torch.zeros(256, BLOCK_VALUES, dtype=torch.int64)
         every_dc[:, 0] = torch.arange(-128, 128)
         contents = {
@@ -124,14 +124,14 @@ class _Coder(Cases):
         return [*cases, self.case(ports, "any_bytes", any_bytes(rng, 768))] if self.decoder else cases
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Content of every kind, in one job or several."""
+        """Return content of every kind, in one job or several."""
         found: list[Block] = []
         while len(found) < blocks:
             found += random_job(rng, rng.randint(1, blocks - len(found)))
         return self.case(ports, "random", found)
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Content like that of activations loses no cycle; the longest blocks take longer."""
+        """Return content like that of activations, which loses no cycle, and the longest blocks, which take longer."""
         candidates = job(decaying_blocks(rng, 16 * blocks))
         usual = torch.stack([block.rows for block in candidates if len(block.packed) <= DENSEST_AT_RATE][:blocks])
         zeros = torch.zeros(blocks, BLOCK_SIDE, BLOCK_SIDE, dtype=torch.int64)

@@ -1,4 +1,4 @@
-"""Cases that are made of jobs: which jobs, and what streams they become."""
+"""Cases that are made of jobs: the jobs, and the streams that they become."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ class JobCases(Cases, Generic[Job]):
     settling = 4
 
     def built(self, config: CduConfig) -> CduConfig:
-        """The configuration that the block of a name is built for."""
+        """Return the configuration that the block is built for."""
         return config
 
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[Job]) -> Case:
-        """The streams of some jobs."""
+        """Return the streams of some jobs."""
         raise NotImplementedError
 
     def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[Job]]:
-        """Directed jobs by the name of their case."""
+        """Return directed jobs by the name of their case."""
         raise NotImplementedError
 
     def random_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[Job]:
-        """Jobs of random modes, sizes and content."""
+        """Return jobs of random modes, sizes and content."""
         raise NotImplementedError
 
     def steady_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[Job]]:
-        """Jobs with which the rate is measured, by the name of their case."""
+        """Return the jobs with which the rate is measured, by the name of their case."""
         raise NotImplementedError
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """See :meth:`corner_jobs`."""
+        """Return a case for each entry of :meth:`corner_jobs`."""
         built = self.built(config)
         return [self.case(built, ports, rng, name, jobs) for name, jobs in self.corner_jobs(built, rng).items()]
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """See :meth:`random_jobs`."""
+        """Return the case of :meth:`random_jobs`."""
         built = self.built(config)
         return self.case(built, ports, rng, "random", self.random_jobs(built, rng, blocks))
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """See :meth:`steady_jobs`."""
+        """Return a case for each entry of :meth:`steady_jobs`."""
         built = self.built(config)
         return [self.case(built, ports, rng, name, jobs) for name, jobs in self.steady_jobs(built, rng, blocks).items()]

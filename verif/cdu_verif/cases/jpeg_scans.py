@@ -32,7 +32,7 @@ from cdu_verif.cases.entropy_coder import (
     wrong_scans,
 )
 
-#: Cycles of a block that the decoder loses at most, because the inverse DCT lets a block go alone when its successor is late.
+#: Greatest number of cycles lost per block in the decoder, as the inverse DCT lets a block go alone if its successor is late.
 MOST_LOST = 4
 #: Divisors in zig-zag order.
 Table = tuple[int, ...]
@@ -40,34 +40,34 @@ _ONES, _MOST = (1,) * BLOCK_VALUES, (dqt.MAX_DIVISOR,) * BLOCK_VALUES
 
 
 def image_table(quality: int) -> Table:
-    """The table of an image of this quality (T.81, Annex K.1)."""
+    """Return the table of an image of this quality (T.81, Annex K.1)."""
     by_row = dqt.image_table(quality)
     return tuple(by_row[index] for index in ZIGZAG)
 
 
 def port_table(divisors: Sequence[int]) -> list[int]:
-    """Divisors in zig-zag order as the port takes them."""
+    """Return divisors in zig-zag order in the order of the port."""
     return [int(divisor) for divisor in from_zigzag(torch.tensor(divisors)).T.flatten()]
 
 
 def quantized(config: CduConfig, samples: Tensor, divisors: Table) -> Tensor:
-    """Coefficients (n, 64) in zig-zag order of a scan of blocks (n, 8, 8) of samples."""
+    """Return coefficients (n, 64) in zig-zag order of a scan of blocks (n, 8, 8) of samples."""
     strip = samples.to(torch.int8).transpose(0, 1).reshape(BLOCK_SIDE, -1)
     return jpeg_base.forward(strip, divisors, config.const_bits, config.pass1_bits, config.rounding_mode)
 
 
 def restored(config: CduConfig, coefficients: Tensor, divisors: Table) -> Tensor:
-    """Samples (n, 8, 8) of a scan of quantised coefficients (n, 64) in zig-zag order."""
+    """Return samples (n, 8, 8) of a scan of quantised coefficients (n, 64) in zig-zag order."""
     return jpeg_base.inverse(coefficients.to(torch.int16), divisors, config.const_bits, config.pass1_bits)
 
 
 def sample_rows(ports: Ports, stream: str, scans: Sequence[Tensor]) -> list[int]:
-    """Payloads of a stream of rows to encode: scans of blocks (n, 8, 8) of samples."""
+    """Return payloads of a stream of rows to encode: scans of blocks (n, 8, 8) of samples."""
     return [word for samples in scans for word in words(ports, stream, **_fields(samples))]
 
 
 def decoded_rows(config: CduConfig, ports: Ports, stream: str, scans: Sequence[bytes], divisors: Table) -> list[int]:
-    """Payloads of a stream of decoded rows: what segments decode to, zeros in a block with an error."""
+    """Return payloads of a stream of decoded rows of segments, with zeros in a block with an error."""
     found: list[int] = []
     for scan in scans:
         blocks, error = scan_decoder.blocks_of(scan)
@@ -78,7 +78,7 @@ def decoded_rows(config: CduConfig, ports: Ports, stream: str, scans: Sequence[b
 
 
 def _fields(samples: Tensor) -> dict[str, Tensor]:
-    """Rows of the blocks (n, 8, 8) of a scan."""
+    """Return rows of the blocks (n, 8, 8) of a scan."""
     last = torch.zeros(BLOCK_SIDE * len(samples), dtype=torch.int64)
     last[-BLOCK_SIDE:] = 1
     return {"values": samples.reshape(-1, BLOCK_SIDE), "last": last}
@@ -96,14 +96,14 @@ class _Encoder(Cases):
     def case(
         self, config: CduConfig, ports: Ports, name: str, scans: Sequence[Tensor], divisors: Table, at_rate: bool = False
     ) -> Case:
-        """Scans of blocks (n, 8, 8) of samples; ``at_rate`` says that they lose no cycle."""
+        """Return a case of scans of blocks (n, 8, 8) of samples; ``at_rate``: they lose no cycle."""
         coded = [segment(quantized(config, samples, divisors)) for samples in scans]
         inputs, expected = sample_rows(ports, "i", scans), segments(ports, "o", coded)
         steady = ("i",) if at_rate else ()
         return Case(name, {"i": inputs}, {"o": expected}, {"divisors": port_table(divisors)}, steady=steady)
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Directed blocks, those with the greatest coefficients, and scans of one block; tables of all kinds."""
+        """Return directed blocks, those with the greatest coefficients, and scans of one block; tables of all kinds."""
         contents = {name: [blocks] for name, blocks in corner_blocks(VALUE_MIN, VALUE_MAX).items()}
         basis = matrix(config.const_bits)
         signs = torch.einsum("vr,uc->vurc", basis, basis).reshape(-1, BLOCK_SIDE, BLOCK_SIDE)
@@ -118,7 +118,7 @@ class _Encoder(Cases):
         ]
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Noise, or what coefficients of every kind stand for, in one scan or several, by a random table."""
+        """Return noise, or samples of coefficients of every kind, in one scan or several, by a random table."""
         divisors = _random_table(rng)
         scans = [
             restored(config, scan, divisors) if rng.randrange(2) else mixed_blocks(rng, VALUE_MIN, VALUE_MAX, len(scan))
@@ -127,7 +127,7 @@ class _Encoder(Cases):
         return self.case(config, ports, "random", scans, divisors)
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Blocks of up to 8 symbols lose no cycle; of others a symbol takes a cycle."""
+        """Return blocks of up to 8 symbols, which lose no cycle, and others, whose symbols take a cycle each."""
         divisors = image_table(75)
         candidates = restored(config, decaying(rng, 16 * blocks, -3, 0), divisors)
         few = candidates[symbol_count(quantized(config, candidates, divisors)) <= MOST_AT_RATE][:blocks]
@@ -144,12 +144,12 @@ class _Decoder(Cases):
     rate_blocks = 32
 
     def case(self, config: CduConfig, ports: Ports, name: str, scans: Sequence[bytes], divisors: Table) -> Case:
-        """Any bytes."""
+        """Return a case of any bytes."""
         inputs, expected = segments(ports, "i", list(scans)), decoded_rows(config, ports, "o", scans, divisors)
         return Case(name, {"i": inputs}, {"o": expected}, {"divisors": port_table(divisors)})
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Directed coefficients by tables of all kinds, some of which saturate, and what no encoder writes."""
+        """Return directed coefficients by tables of all kinds, some of which saturate, and invalid segments."""
         tables = {"ones": _ONES, "quality_75": image_table(75), "most": _MOST}
         right = [
             self.case(config, ports, f"{name} by {title}", [segment(blocks) for blocks in scans], divisors)
@@ -159,7 +159,7 @@ class _Decoder(Cases):
         return right + self.broken(config, ports, rng)
 
     def broken(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Segments that no encoder writes, between others that are right."""
+        """Return invalid segments, between valid ones."""
         usual = segment(decaying(rng, 2))
         return [
             self.case(config, ports, name, [scan for one in scans for scan in (one, usual)], image_table(75))
@@ -167,16 +167,16 @@ class _Decoder(Cases):
         ]
 
     def defined(self, stream: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
-        """Zeros for what a block with an error holds."""
+        """Return zeros for the samples of a block with an error."""
         return [without_values(port, word) for word in received]
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Coefficients of every kind, in one scan or several, by a random table."""
+        """Return coefficients of every kind, in one scan or several, by a random table."""
         scans = [segment(blocks) for blocks in random_scans(rng, blocks)]
         return self.case(config, ports, "random", scans, _random_table(rng))
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Blocks of up to 8 symbols lose no cycle; of others a symbol takes a cycle, and little longer ones lose some."""
+        """Return blocks of up to 8 symbols, which lose no cycle, and longer ones, whose symbols take a cycle each or more."""
         candidates = decaying(rng, 16 * blocks, -3, 0)
         few = candidates[symbol_count(candidates) <= MOST_AT_RATE][:blocks]
         zeros, dense = torch.zeros(blocks, BLOCK_VALUES, dtype=torch.int64), integers(rng, 1, 63, blocks, BLOCK_VALUES)

@@ -1,4 +1,4 @@
-"""Cases of what deals blocks out to lanes, codes them there and collects them."""
+"""Cases of the blocks that deal blocks out to lanes, code them there and collect them."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ from cdu_verif.cases.case import Case, Ports
 from cdu_verif.cases.jobs import JobCases
 from cdu_verif.simulation.ports import unpack_rows
 
-#: Cycles that a part may take in the beginning until its lanes have found their turns.
+#: Cycles that a part may take at the beginning until its lanes have found their turns.
 _START = 12
 
 
 class _Parts(JobCases[list[Block]]):
     """Jobs as lists of blocks."""
 
-    #: Whether jobs of mode mx pass, too.
+    #: Whether jobs of mode mx also pass.
     has_mx = False
 
     def drawn(self, config: CduConfig, rng: Random, blocks: int) -> list[Block]:
-        """A job of any mode that passes, or of GMC where it is built in."""
+        """Return a job of any mode that passes, or of GMC where it is built in."""
         if self.has_mx and config.has_mx and rng.randrange(2):
             return mx.coded_job(config, rng, blocks)
         return _drawn_job(config, rng, blocks)
 
     def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[list[Block]]]:
-        """Jobs of every length up to 9 blocks, of a single block, of the longest and the shortest blocks."""
+        """Return jobs of every length up to 9 blocks, of a single block, of the longest and the shortest blocks."""
         found = {
             **{f"{blocks}_blocks": [self.drawn(config, rng, blocks)] for blocks in range(1, 10)},
             "jobs_of_one_block": [self.drawn(config, rng, 1) for _ in range(40)],
@@ -70,7 +70,7 @@ class _Parts(JobCases[list[Block]]):
         return found
 
     def random_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[list[Block]]:
-        """Jobs of random modes and content."""
+        """Return jobs of random modes and content."""
         jobs: list[list[Block]] = []
         while blocks > 0:
             jobs.append(self.drawn(config, rng, rng.randint(1, blocks)))
@@ -78,7 +78,7 @@ class _Parts(JobCases[list[Block]]):
         return jobs
 
     def steady_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[list[Block]]]:
-        """Blocks of mixed lengths, the longest, the shortest, those of every affine mode; three jobs each."""
+        """Return blocks of mixed lengths, the longest, the shortest, and those of every affine mode; three jobs each."""
         third, modes = blocks // 3, block_modes(config)
         found = {"mixed": [whole_job(rng, third, modes) for _ in range(3)]} if modes else {}
         if self.has_mx and config.has_mx:
@@ -96,7 +96,7 @@ class _Parts(JobCases[list[Block]]):
 
 
 def _drawn_job(config: CduConfig, rng: Random, blocks: int) -> list[Block]:
-    """A job of one of the modes, or of GMC where it is built in."""
+    """Return a job of one of the modes, or of GMC where it is built in."""
     modes = block_modes(config)
     if config.has_gmc and (not modes or rng.randrange(2)):
         return gmc.random_job(rng, blocks)
@@ -108,7 +108,7 @@ def _all(jobs: Sequence[list[Block]]) -> list[Block]:
 
 
 def _ways(config: CduConfig, ports: Ports, stream: str, blocks: Sequence[Block]) -> dict[str, list[int]]:
-    """Slices of blocks by the stream that has them: lanes in turn, and those of mode mx past the lanes."""
+    """Return slices of blocks by stream: those of lanes in turn, and those of mode mx past the lanes."""
     lanes = enumerate(dealt([block for block in blocks if block.tag.mode is not Mode.MX], config.cdus))
     ways = {f"{stream}__{lane}": slices(ports, f"{stream}__{lane}", part) for lane, part in lanes}
     if config.has_mx:
@@ -117,24 +117,24 @@ def _ways(config: CduConfig, ports: Ports, stream: str, blocks: Sequence[Block])
 
 
 def _turns(blocks: Sequence[Block]) -> int:
-    """How many lanes have a turn: one for each block that does not pass them."""
+    """Return the number of lanes' turns: one for each block that passes the lanes."""
     return sum(block.tag.mode is not Mode.MX for block in blocks)
 
 
 def _row_cycles(config: CduConfig, blocks: int) -> int:
-    """Cycles of blocks of 8 rows when every lane passes a row per cycle, or the words P rows."""
+    """Return the cycles of blocks of 8 rows if every lane passes a row per cycle, or the words P rows."""
     return _START + max(BLOCK_SIDE * -(-blocks // config.cdus), BLOCK_SIDE // config.port_beats * blocks)
 
 
 class _Rows(_Parts):
     def built(self, config: CduConfig) -> CduConfig:
-        """At least two CDUs."""
+        """Return the configuration with at least two CDUs."""
         return several(config)
 
 
 class _Distributor(_Rows):
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]]) -> Case:
-        """Words of blocks in, and a seed per job; rows per lane out."""
+        """Return a case with words of blocks and a seed per job in, and rows per lane out."""
         blocks = _all(jobs)
         numbers = {id(block): number for job in jobs for number, block in enumerate(job)}
         lanes = enumerate(dealt(blocks, config.cdus))
@@ -149,7 +149,7 @@ class _Distributor(_Rows):
 
 class _Gatherer(_Rows):
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]]) -> Case:
-        """Rows per lane in, words of blocks out."""
+        """Return a case with rows per lane in and words of blocks out."""
         blocks = _all(jobs)
         lanes = enumerate(dealt(blocks, config.cdus))
         inputs = {f"i__{lane}": block_rows(ports, f"i__{lane}", part) for lane, part in lanes}
@@ -157,7 +157,7 @@ class _Gatherer(_Rows):
         return Case(name, inputs, {"o": block_words(ports, "o", blocks)}, cycles=cycles, turns=len(blocks))
 
     def defined(self, stream: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
-        """Zeros for the rows behind ``count``."""
+        """Return zeros for the rows behind ``count``."""
         if not received:
             return received
         field = next(entry for entry in port["fields"] if entry["name"] == "values")
@@ -174,7 +174,7 @@ class _Collector(_Parts):
     has_mx = True
 
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]]) -> Case:
-        """Slices per lane in, words out. A slice passes in every cycle; the end of a job may take one more."""
+        """Return a case with slices per lane in, words out: a slice passes per cycle; the end of a job may take one more."""
         blocks = _all(jobs)
         inputs = _ways(config, ports, "i", blocks)
         expected = {"o": [word for job in jobs for word in payload_words(ports, "o", payload(job))]}
@@ -189,17 +189,17 @@ class _Coders(_Parts):
         self.decoder = decoder
 
     def built(self, config: CduConfig) -> CduConfig:
-        """With GMC."""
+        """Return the configuration with GMC."""
         return with_gmc(config)
 
     def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[list[Block]]]:
-        """Those of all parts; bytes that no encoder writes come out of none."""
+        """Return the jobs of all parts; an encoder does not get the one whose bytes no encoder writes."""
         return {
             name: jobs for name, jobs in super().corner_jobs(config, rng).items() if self.decoder or name != "any_bytes_of_gmc"
         }
 
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]]) -> Case:
-        """Slices in and rows out, or the other way round."""
+        """Return a case with slices in and rows out, or reversed."""
         blocks = _all(jobs)
         if self.decoder:
             inputs, expected = {"i": slices(ports, "i", blocks)}, {"o": block_rows(ports, "o", blocks)}
@@ -213,7 +213,7 @@ class _Splitter(_Parts):
     has_mx = True
 
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]]) -> Case:
-        """Words in, slices per lane out. A block may take no more than its share of 8 cycles, or one per slice."""
+        """Return a case with words in, slices per lane out; a block takes at most its share of 8 cycles, or one per slice."""
         blocks = _all(jobs)
         cut = random_words if name == "random" else lambda ports, stream, sent, rng: payload_words(ports, stream, sent)
         words = [word for job in jobs for word in cut(ports, "i", payload(job), rng)]
@@ -223,7 +223,7 @@ class _Splitter(_Parts):
         return self._streams(config, ports, name, blocks, blocks, words, cycles)
 
     def broken(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Payloads that end too early (zeros take the place of what is missing) or too late, with good ones in between."""
+        """Return payloads that end too early (zeros replace the missing bytes) or too late, with good ones in between."""
         cases = []
         for number in range(24):
             blocks = self.drawn(config, rng, rng.choice((1, 2, 9)))
@@ -252,7 +252,7 @@ class _Splitter(_Parts):
         words: list[int],
         cycles: int | None = None,
     ) -> Case:
-        """``sent`` says what the jobs are, ``seen`` what comes out of their words."""
+        """Return the streams of a case: ``sent`` are the jobs, ``seen`` the blocks that come out of their words."""
         if not config.has_affine:  # then no job has a quantizer
             sent, seen = ([replace(one, tag=replace(one.tag, beside=None)) for one in blocks] for blocks in (sent, seen))
         jobs, beats = [], 0

@@ -1,6 +1,6 @@
-"""Cases that one process makes for another: the program that starts a simulation for the bench inside it.
+"""Cases served by the program that starts a simulation to the bench inside it.
 
-To import the golden model takes longer than to simulate a small block; this way it is imported once for all of them.
+Importing the golden model takes longer than simulating a small block; this way it is imported once for all of them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from cdu_verif.cases.case import Case, Cases, Ports
 
 @contextmanager
 def lend(cases: Callable[[], Cases]) -> Iterator[str]:
-    """The address at which another process finds these cases, for the time of a block; they are made when it first asks.
+    """Serve cases to other processes within a ``with`` block and return the address; they are made when first asked for.
 
-    At its end nobody waits for anybody: processes that hold them keep them, no other gets them.
+    The end of the block waits for no process: clients keep their cases, and no new client is accepted.
     """
     over = Event()
     with Listener() as listener:
@@ -33,13 +33,13 @@ def lend(cases: Callable[[], Cases]) -> Iterator[str]:
             yield str(listener.address)
         finally:
             over.set()
-            # Nothing else ends to wait for a connection.
+            # A connection is the only way to end the wait for one.
             Client(listener.address).close()
             host.join()
 
 
 class BorrowedCases(Cases):
-    """The cases at an address, with the ``rng`` of this process. RuntimeError with what the other one says when it has none."""
+    """Cases at an address, drawn with this process's ``rng``. Raises RuntimeError with the server's message if it fails."""
 
     def __init__(self, address: str) -> None:
         self._lender = Client(address)
@@ -47,27 +47,27 @@ class BorrowedCases(Cases):
         self.blocks, self.rate_blocks, self.settling, self.event_ports = (self._asked(fact, None)[0] for fact in facts)
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Directed cases."""
+        """Return directed cases."""
         found: list[Case] = self._drawn(rng, "corners", config, ports)
         return found
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Random content, about ``blocks`` times 8 rows."""
+        """Return random content of about ``blocks`` times 8 rows."""
         found: Case = self._drawn(rng, "random", config, ports, blocks)
         return found
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Contents for which the rate is measured."""
+        """Return the cases with which the rate is measured."""
         found: list[Case] = self._drawn(rng, "steady", config, ports, blocks)
         return found
 
     def broken(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Cases in which something is wrong with jobs."""
+        """Return cases with faulty jobs."""
         found: list[Case] = self._drawn(rng, "broken", config, ports)
         return found
 
     def defined(self, stream: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
-        """Payloads that a stream gave, with zeros for all that is undefined."""
+        """Return payloads received from a stream with zeros for undefined fields."""
         found: list[int] = self._asked("defined", None, stream, port, received)[0]
         return found
 
@@ -85,7 +85,7 @@ class BorrowedCases(Cases):
 
 
 def _receive(listener: Listener, cases: Callable[[], Cases], over: Event) -> None:
-    """Those that connect, each in a thread of its own, until it is over."""
+    """Accept clients until ``over`` is set, each in a thread of its own."""
     while True:
         borrower = listener.accept()
         if over.is_set():
@@ -95,7 +95,7 @@ def _receive(listener: Listener, cases: Callable[[], Cases], over: Event) -> Non
 
 
 def _answer(borrower: Connection, cases: Callable[[], Cases]) -> None:
-    """What one process asks, until it ends; what goes wrong here is said there."""
+    """Answer the questions of one client until it disconnects; an exception is sent to it as text."""
     lent = cache(cases)
     with borrower, suppress(EOFError, OSError):
         while True:
@@ -108,7 +108,7 @@ def _answer(borrower: Connection, cases: Callable[[], Cases]) -> None:
 
 
 def _made(cases: Cases, what: str, state: Any, about: list[Any]) -> tuple[Any, Any]:
-    """What a method gives, and the state of the random numbers behind it; without that, what a method or an attribute gives."""
+    """Return a method's result and the random state after it; without ``state`` a method's or an attribute's value."""
     asked = getattr(cases, what)
     if state is None:
         return asked(*about) if callable(asked) else asked, None

@@ -18,7 +18,7 @@ from cdu_verif.cases.case import Case, Cases, Ports
 from cdu_verif.cases.content import generator, integers, words
 
 _ROWS = MX_VALUES // LANES
-#: A format and the rule of the scale, and blocks (n, 32) of float32.
+#: A format, the rule of the scale, and blocks (n, 32) of float32.
 _Part = tuple[BlockFormat, ScaleRule, Tensor]
 _CHOICES = [(kind, rule) for kind in MX_FORMATS.values() for rule in ScaleRule]
 
@@ -26,9 +26,9 @@ _CHOICES = [(kind, rule) for kind in MX_FORMATS.values() for rule in ScaleRule]
 def _coded_rows(
     ports: Ports, stream: str, parts: Iterable[tuple[BlockFormat, Tensor]], behind: Tensor | None = None
 ) -> list[int]:
-    """Blocks as bytes, (n, kind.block_bytes), as words of :class:`cdu.parts.mx_words.CodedRow`.
+    """Return blocks as bytes, (n, kind.block_bytes), as words of :class:`cdu.parts.mx_words.CodedRow`.
 
-    Scales stand in rows that head a block; ``behind`` are bytes (rows, 9) for what does not matter, zeros unless given.
+    Rows that head a block have its scale; ``behind`` are bytes (rows, 9) for unused places, by default zeros.
     """
     found: list[int] = []
     for kind, blocks in parts:
@@ -47,13 +47,13 @@ def _coded_rows(
 
 
 def _values(ports: Ports, stream: str, blocks: Tensor, **fields: Tensor) -> list[int]:
-    """float32 (n, 32) as rows of bit patterns."""
+    """Return float32 (n, 32) as rows of bit patterns."""
     patterns = blocks.view(torch.int32).view(-1, LANES).to(torch.int64) & 0xFFFFFFFF
     return words(ports, stream, values=patterns, **fields)
 
 
 def _random_blocks(rng: Random, count: int) -> Tensor:
-    """Blocks of float32 of very different kinds: any patterns, one octave, many octaves, sparse, integers, subnormal."""
+    """Return blocks of float32 of very different kinds: any patterns, one octave, many octaves, sparse, integers, subnormal."""
     patterns = integers(rng, -(1 << 31), (1 << 31) - 1, count, MX_VALUES).to(torch.int32).view(torch.float32)
     noise = torch.randn(count, MX_VALUES, generator=generator(rng))
     scale = torch.exp2(integers(rng, -100, 100, count, 1).float())
@@ -66,7 +66,7 @@ def _random_blocks(rng: Random, count: int) -> Tensor:
 
 
 def _special_blocks() -> Tensor:
-    """Zeros of both signs, infinity and NaN in every lane, the extremes of float32."""
+    """Return zeros of both signs, infinity and NaN in every lane, the extremes of float32."""
     blocks = [torch.zeros(1, MX_VALUES), torch.full((1, MX_VALUES), -0.0)]
     base = torch.linspace(-2, 2, MX_VALUES)
     for special in (torch.inf, -torch.inf, torch.nan, -torch.nan):
@@ -81,7 +81,7 @@ def _special_blocks() -> Tensor:
 
 
 def _tie_blocks(kind: BlockFormat) -> Tensor:
-    """Every number of a format, every middle between two and the floats beside it, with both signs; four greatest numbers."""
+    """Return every number of a format, the middles between two and the floats beside, with signs; four greatest numbers."""
     numbers = mx.numbers(kind)
     numbers = torch.unique(numbers[numbers.isfinite()])
     middles = (numbers[1:] + numbers[:-1]) / 2
@@ -94,9 +94,9 @@ def _tie_blocks(kind: BlockFormat) -> Tensor:
 
 
 def coded_job(config: CduConfig, rng: Random, words: int) -> list[Block]:
-    """A job of mode mx with any format, rule and content, as splitter and collector see it: ``config.mx_rows`` rows at a time.
+    """Return a job of mode mx with any format, rule and content in the splitter's form: ``config.mx_rows`` rows at a time.
 
-    Of more rows than a block has, the last ones may be a single block.
+    If these are more rows than a block has, the last ones may be a single block.
     """
     settings = MxSettings(rng.choice(list(MX_FORMATS)), rng.choice(list(ScaleRule)))
     rows = words * config.mx_rows
@@ -120,7 +120,7 @@ def coded_job(config: CduConfig, rng: Random, words: int) -> list[Block]:
 
 class _Encoder(Cases):
     def case(self, ports: Ports, name: str, parts: list[_Part]) -> Case:
-        """Blocks of several formats after one another."""
+        """Return a case of blocks of several formats one after the other."""
         inputs: list[int] = []
         for kind, rule, blocks in parts:
             rows = torch.ones(len(blocks) * _ROWS, dtype=torch.int64)
@@ -129,7 +129,7 @@ class _Encoder(Cases):
         return Case(name, {"i": inputs}, {"o": _coded_rows(ports, "o", coded)}, steady=("i", "o"))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Ties, the edges of scales, NaN, infinity and extremes, by every format and rule; scales at both ends."""
+        """Return ties, the edges of scales, NaN, infinity and extremes, by every format and rule; scales at both ends."""
         made = []
         for name, kind in MX_FORMATS.items():
             for rule in ScaleRule:
@@ -138,24 +138,24 @@ class _Encoder(Cases):
         return made
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Blocks of any content, each with a format and a rule of its own."""
+        """Return blocks of any content, each with a format and a rule of its own."""
         return self.case(ports, "random", [(*rng.choice(_CHOICES), _random_blocks(rng, 1)) for _ in range(2 * blocks)])
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """The rate does not depend on the content."""
+        """Return any content, as the rate does not depend on it."""
         return [self.random(config, ports, rng, blocks)]
 
 
 class _Decoder(Cases):
     def case(self, ports: Ports, name: str, parts: list[tuple[BlockFormat, Tensor]], behind: Tensor | None = None) -> Case:
-        """Blocks as bytes of several formats after one another."""
+        """Return a case of blocks as bytes of several formats one after the other."""
         outputs: list[int] = []
         for kind, blocks in parts:
             outputs += _values(ports, "o", mx.decode(blocks, kind))
         return Case(name, {"i": _coded_rows(ports, "i", parts, behind)}, {"o": outputs}, steady=("i", "o"))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Every code with scales at both ends and in the middle."""
+        """Return every code with scales at both ends and in the middle."""
         made = []
         near = [*range(0, 34), *range(120, 134), *range(240, SCALE_NAN + 1)]
         for name, kind in MX_FORMATS.items():
@@ -166,7 +166,7 @@ class _Decoder(Cases):
         return made
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Any bytes, each block in a format of its own; anything where nothing counts."""
+        """Return any bytes, each block in a format of its own; random bytes in unused places."""
         parts = []
         for _ in range(2 * blocks):
             kind = rng.choice(list(MX_FORMATS.values()))
@@ -174,7 +174,7 @@ class _Decoder(Cases):
         return self.case(ports, "random", parts, integers(rng, 0, 255, _ROWS, 1 + LANES).to(torch.uint8))
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """The rate does not depend on the content."""
+        """Return any content, as the rate does not depend on it."""
         return [self.random(config, ports, rng, blocks)]
 
 

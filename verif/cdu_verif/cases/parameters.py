@@ -1,4 +1,4 @@
-"""Sets of parameters that several blocks are tried with: what differs from the configuration that is asked for."""
+"""Sets of parameters for several blocks: the differences from the given configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WITH_MX: dict[str, Any] = {"modes": ("sfpr", "bypass", "mx")}
 PIPELINED: dict[str, Any] = {"dct_stages": 1, "multiplier_stages": 1, "register_slices": 1}
 #: Multipliers and reciprocals of all bits that a float32 has.
 LONG_SCALES: dict[str, Any] = {"scale_bits": 24, "reciprocal_bits": 24}
-#: Words of 1, 2, 4 and 8 rows; the same of a unit with every mode.
+#: Words of 1, 2, 4 and 8 rows; the same widths for a unit with every mode.
 PORT_WIDTHS: list[dict[str, Any]] = [{"cdus": cdus} for cdus in (1, 2, 4, 8)]
 RANGED_WIDTHS: list[dict[str, Any]] = [{**width, **EVERY} for width in PORT_WIDTHS]
 #: Both ends of the value side.
@@ -37,7 +37,7 @@ VALUE_SIDE_FULL: list[dict[str, Any]] = [
 #: Compressor and decompressor.
 HALVES: list[dict[str, Any]] = [{}, {"value_format": "bf16", "cdus": 3, "scale_bits": 24, **EVERY, **PIPELINED}]
 HALVES_FULL: list[dict[str, Any]] = [{"value_format": "bf16", "cdus": 3, **EVERY}, PIPELINED]
-#: Transforms, and what they compute with.
+#: Transforms with different arithmetic.
 PRECISE: dict[str, Any] = IEEE1180._asdict()
 TRANSFORMS: list[dict[str, Any]] = [{}, {"sample_bits": 9, "dct_stages": 1, **PRECISE}]
 PRECISIONS: list[dict[str, Any]] = [

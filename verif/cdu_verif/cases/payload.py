@@ -45,33 +45,33 @@ __all__ = [
 
 
 def populations(rng: Random) -> Tensor:
-    """Blocks (65, 64) with 0, 1, ... 64 non-zero values at random places."""
+    """Return blocks (65, 64) with 0, 1, ... 64 non-zero values at random places."""
     blocks = integers(rng, 1, 127, BLOCK_VALUES + 1, BLOCK_VALUES)
     order = torch.rand(blocks.shape, generator=torch.Generator().manual_seed(rng.getrandbits(32))).argsort(1)
     return torch.where(order < torch.arange(BLOCK_VALUES + 1)[:, None], blocks, 0)
 
 
 class _Coder(Cases):
-    """Cases of an encoder, or turned round of a decoder."""
+    """Cases of an encoder, or reversed those of a decoder."""
 
     def __init__(self, mode: Mode, decoder: bool) -> None:
         self.mode, self.decoder = mode, decoder
 
     def case(self, ports: Ports, name: str, blocks: list[Block]) -> Case:
-        """Blocks of one job or several. A decoder is fed by slices, of which there may be fewer than cycles."""
+        """Return a case of blocks of one job or several. A decoder is fed by slices, which may be fewer than cycles."""
         if self.decoder:
             return Case(name, {"i": slices(ports, "i", blocks)}, {"o": block_rows(ports, "o", blocks)}, steady=("o",))
         return Case(name, {"i": block_rows(ports, "i", blocks)}, {"o": slices(ports, "o", blocks)}, steady=("i",))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Directed blocks; every mask population; blocks of every number of rows; every byte."""
+        """Return directed blocks; every mask population; blocks of every number of rows; every byte."""
         if self.mode is Mode.BRC:
             rows = integers(rng, 0, 1, 256, LANES)
             cases = [
                 self.case(ports, f"{count}_rows", job(rows[:count], self.mode)) for count in (*range(1, 18), 31, 32, 33, 256)
             ]
             every = torch.arange(256)[:, None] >> torch.arange(8) & 1
-            # Many short ones: what goes with a block has one cycle to change in.
+            # Many short blocks: their tags can change every cycle.
             counts = (*range(1, BLOCK_SIDE + 1), *rng.choices(range(1, 4), k=60))
             single = [block for count in counts for block in job(rows[:count], self.mode, rng.randint(0, 1))]
             return [
@@ -86,7 +86,7 @@ class _Coder(Cases):
         return [*cases, self.case(ports, "jobs_of_one_block", single)]
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Random content, in one job or several."""
+        """Return random content, in one job or several."""
         found: list[Block] = []
         while len(found) < blocks:
             size = rng.randint(1, blocks - len(found))
@@ -94,7 +94,7 @@ class _Coder(Cases):
         return self.case(ports, "random", found)
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Random content, and where the length depends on it the shortest and the longest."""
+        """Return random content, and if the length depends on it the shortest and the longest."""
         whole = random_rows(rng, self.mode, blocks)[: BLOCK_SIDE * (blocks - 1)]
         cases = [self.case(ports, "random", job(whole, self.mode))]
         if self.mode is not Mode.BRC:
@@ -104,20 +104,20 @@ class _Coder(Cases):
 
 
 class _AffineCoder(Cases):
-    """Cases of an encoder of all modes, most of them affine, or turned round of a decoder."""
+    """Cases of an encoder of all modes, most of them affine, or reversed those of a decoder."""
 
     def __init__(self, decoder: bool) -> None:
         self.decoder = decoder
 
     def case(self, ports: Ports, name: str, blocks: list[Block]) -> Case:
-        """Blocks of one job or several; there may be fewer slices than cycles."""
+        """Return a case of blocks of one job or several; there may be fewer slices than cycles."""
         if not self.decoder:
             entering = [with_integers(block) for block in blocks]
             return Case(name, {"i": block_rows(ports, "i", entering)}, {"o": slices(ports, "o", blocks)}, steady=("i",))
         return Case(name, {"i": slices(ports, "i", blocks)}, {"o": block_rows(ports, "o", blocks)}, steady=("o",))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Every mode with every number of bits; every population of a mask; blocks of every number of rows; statistics."""
+        """Return every mode with every number of bits; every population of a mask; every number of rows; statistics."""
         cases = []
         for mode in affine(config).built_modes:
             if not mode.is_affine:
@@ -140,20 +140,20 @@ class _AffineCoder(Cases):
         return cases
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Random content in jobs of all modes."""
+        """Return random content in jobs of all modes."""
         found: list[Block] = []
         while len(found) < blocks:
             found += random_job(rng, rng.randint(1, blocks - len(found)), block_modes(affine(config)))
         return self.case(ports, "random", found)
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Random content, in every affine mode by itself."""
+        """Return random content, in every affine mode separately."""
         modes = [mode for mode in affine(config).built_modes if mode.is_affine]
         return [self.case(ports, mode.label, whole_job(rng, blocks, [mode])) for mode in modes]
 
 
 def _among_others(rng: Random) -> list[Block]:
-    """Blocks of mode division in turn with statistics, of which the first bytes of row 0 are left."""
+    """Return blocks of mode division alternating with statistics, of which the first bytes of row 0 are kept."""
     found = []
     for bits in CODE_BITS * 4:
         settings = AffineSettings(bits, 1)

@@ -25,7 +25,7 @@ from cdu_verif.cases.content import integers
 from cdu_verif.cases.jobs import JobCases
 
 _LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
-#: Cycles from the first word in to the first range out, and from the last one.
+#: Cycles from the first word in to the first range out, and between the last ones.
 _LATENCY = 12
 
 
@@ -40,7 +40,7 @@ class _Job:
 
     @property
     def ranges(self) -> list[dict[str, Any]]:
-        """Golden fields of :class:`cdu.alignment.range_finder.BlockRange` of all blocks that have a range."""
+        """Return golden fields of :class:`cdu.alignment.range_finder.BlockRange` of all blocks that have a range."""
         settings = self.settings
         if settings is None or self.view.mode not in (Mode.DIVISION, Mode.ACTNN):
             return []
@@ -61,7 +61,7 @@ class _Job:
         ]
 
     def words(self, port: dict[str, Any]) -> list[int]:
-        """Words that go through the rows of every tile."""
+        """Return words in the order of the rows of every tile."""
         view = self.view
         sizes = {entry["name"]: entry["count"] for entry in port["fields"]}
         per_word = sizes["values"] // LANES
@@ -84,7 +84,7 @@ class _Job:
 
 
 def _content(rng: Random, rows: int, columns: int) -> Tensor:
-    """Rows of int16: whole rows of blocks with values anywhere, near each other, equal, or at the ends."""
+    """Return rows of int16: whole rows of blocks with values anywhere, near each other, equal, or at the ends."""
     spread = rng.choice((0, 1, 2, 3, 14, 15, 16, 254, 255, 256, rng.randint(257, 4000), 65534, 65535))
     middle = rng.randint(_LEAST, _MOST)
     near = (middle + integers(rng, 0, spread, rows, columns)).clamp(_LEAST, _MOST)
@@ -94,11 +94,11 @@ def _content(rng: Random, rows: int, columns: int) -> Tensor:
 
 class _RangeFinder(JobCases[tuple[MatrixView, AffineSettings | None]]):
     def built(self, config: CduConfig) -> CduConfig:
-        """With modes whose blocks have ranges."""
+        """Return the configuration with modes whose blocks have ranges."""
         return ranged(config)
 
     def matrix(self, rng: Random, view: MatrixView) -> Tensor:
-        """The padded matrix of a job, each strip with a content of its own kind."""
+        """Return the padded matrix of a job, each strip with a content of its own kind."""
         if not view.mode.in_tiles:
             return integers(rng, -128, 127, view.beats, LANES).to(torch.int16)
         columns = LANES * view.row_beats
@@ -108,7 +108,7 @@ class _RangeFinder(JobCases[tuple[MatrixView, AffineSettings | None]]):
     def case(
         self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[tuple[MatrixView, AffineSettings | None]]
     ) -> Case:
-        """Words in, the same words and ranges out."""
+        """Return a case with words in, the same words and ranges out."""
         has_ends = Mode.DIVISION in config.built_modes
         made = [_Job(view, settings, self.matrix(rng, view), has_ends) for view, settings in jobs]
         words = [word for job in made for word in job.words(dict(ports["i__payload"]))]
@@ -116,7 +116,7 @@ class _RangeFinder(JobCases[tuple[MatrixView, AffineSettings | None]]):
         return Case(name, {"i": words}, {"o": words, "ranges": ranges}, cycles=len(words) + _LATENCY)
 
     def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[tuple[MatrixView, AffineSettings | None]]]:
-        """Every width of 1 to 9 blocks with every number of bits; groups; other modes in between."""
+        """Return every width of 1 to 9 blocks with every number of bits; groups; other modes in between."""
         found: dict[str, Sequence[tuple[MatrixView, AffineSettings | None]]] = {}
         for bits in CODE_BITS:
             by_block, by_channel = AffineSettings(bits, 0, block_range=True), AffineSettings(bits, 1)
@@ -132,7 +132,7 @@ class _RangeFinder(JobCases[tuple[MatrixView, AffineSettings | None]]):
         return found
 
     def random_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[tuple[MatrixView, AffineSettings | None]]:
-        """Jobs of all modes with random sizes."""
+        """Return jobs of all modes with random sizes."""
         jobs = []
         while blocks > 0:
             size = rng.randint(1, blocks)
@@ -152,7 +152,7 @@ class _RangeFinder(JobCases[tuple[MatrixView, AffineSettings | None]]):
     def steady_jobs(
         self, config: CduConfig, rng: Random, blocks: int
     ) -> Mapping[str, Sequence[tuple[MatrixView, AffineSettings | None]]]:
-        """Every width, and groups; three equal jobs each."""
+        """Return every width, and groups; three equal jobs each."""
         third = blocks // 3
         found: dict[str, Sequence[tuple[MatrixView, AffineSettings | None]]] = {}
         if Mode.DIVISION in config.built_modes:

@@ -21,13 +21,13 @@ from cdu_verif.cases.content import integers
 from cdu_verif.cases.jobs import JobCases
 from cdu_verif.cases.value_side import blocks_of_beats
 
-#: Cycles from the first word in to the first word out, and from the last one.
+#: Cycles from the first word in to the first word out, and between the last ones.
 _LATENCY = 8
 
 
 @dataclass(frozen=True)
 class _Job:
-    """A job: which block each beat belongs to, in the order of both sides; the blocks of its tiles; ranges of its blocks.
+    """A job: the block of each beat, in the order of both sides; the blocks of its tiles; ranges of its blocks.
 
     ``shared`` (blocks,) is the block whose range a block has.
     """
@@ -42,7 +42,7 @@ class _Job:
 
     @classmethod
     def of(cls, rng: Random, view: MatrixView) -> _Job:
-        """A job with random values and ranges."""
+        """Return a job with random values and ranges."""
         count = -(-view.beats // BLOCK_SIDE)
         numbers = torch.arange(count)
         tiles = [1] * count
@@ -60,7 +60,7 @@ class _Job:
         return cls(view, by_blocks, by_rows, shared, tiles, ranges, integers(rng, -128, 127, view.beats, LANES))
 
     def words(self, ports: Ports, stream: str, rowwise: bool) -> list[int]:
-        """Words of a side, with the range of their block or the ranges of their beats where the stream has them."""
+        """Return words of a side, with the range of their block or the ranges of their beats if the stream has them."""
         port = dict(ports[f"{stream}__payload"])
         fields = {entry["name"]: entry["count"] for entry in port["fields"]}
         per_word = fields["values"] // LANES
@@ -93,7 +93,7 @@ class _Job:
         return Tag(self.view.mode, 0, int(last)).fields
 
     def _ranges(self, blocks: Tensor, per_word: int) -> Any:
-        """Ranges of the beats of a word, zeros where they are undefined."""
+        """Return ranges of the beats of a word, zeros where they are undefined."""
         nothing = {"low": 0, "mantissa": 0, "exponent": 0}
         found = [self.ranges[block] for block in self.shared[blocks].tolist()]
         if not self.view.mode.has_ranges:
@@ -104,7 +104,7 @@ class _Job:
 
 class _RangeStore(JobCases[MatrixView]):
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[MatrixView]) -> Case:
-        """Ranged blocks in and on to the buffer, raster words from the buffer and on with their ranges."""
+        """Return a case with blocks and ranges to the buffer, and raster words from the buffer that leave with their ranges."""
         made = [_Job.of(rng, view) for view in jobs]
         inputs: dict[str, list[int]] = {"i": [], "from_alignment": []}
         expected: dict[str, list[int]] = {"to_alignment": [], "o": []}
@@ -117,14 +117,14 @@ class _RangeStore(JobCases[MatrixView]):
         return Case(name, inputs, expected, cycles=len(expected["o"]) + widest + _LATENCY)
 
     def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[MatrixView]]:
-        """Every width of 1 to 9 blocks; modes without ranges in between; blocks of every number of rows."""
+        """Return every width of 1 to 9 blocks; modes without ranges in between; blocks of every number of rows."""
         widths = [_strips(Mode.DIVISION, blocks, strips) for blocks in range(1, 10) for strips in (1, 2)]
         heights = [_sequence(Mode.SFPR, beats) for beats in range(1, 2 * BLOCK_SIDE + 1)]
         mixed = [view for pair in zip(widths, heights, strict=False) for view in (*pair, _groups(2))]
         return {"widths": widths, "groups": [_groups(1), _groups(5)], "heights": heights, "mixed": mixed}
 
     def random_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[MatrixView]:
-        """Jobs of both kinds with random sizes."""
+        """Return jobs of both kinds with random sizes."""
         views = []
         while blocks > 0:
             size = rng.randint(1, blocks)
@@ -142,7 +142,7 @@ class _RangeStore(JobCases[MatrixView]):
         return views
 
     def steady_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[MatrixView]]:
-        """Every width; groups; single blocks."""
+        """Return every width; groups; single blocks."""
         third = blocks // 3
         return {
             **{f"{width}_blocks": [_strips(Mode.DIVISION, width, third // width)] * 3 for width in range(1, 10)},
@@ -151,7 +151,7 @@ class _RangeStore(JobCases[MatrixView]):
         }
 
     def defined(self, stream: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
-        """Zeros for ranges behind ``count`` and in modes without ranges, which are undefined."""
+        """Return zeros for ranges behind ``count`` and in modes without ranges, which are undefined."""
         if stream != "o":
             return received
         result = []

@@ -20,13 +20,13 @@ class _Quantizer(Cases):
         self.inverse = inverse
 
     def has_point(self, config: CduConfig) -> bool:
-        """Whether the device has a reconstruction point."""
+        """Return whether the device has a reconstruction point."""
         return self.inverse and config.has_gmc
 
     def case(
         self, config: CduConfig, ports: Ports, name: str, blocks: Tensor, shifts: Tensor, bank: int = 0, point: int = 0
     ) -> Case:
-        """Blocks (B, 64) and shifts (64,), both in payload order; the other bank holds other shifts."""
+        """Return a case of blocks (B, 64) and shifts (64,), both in payload order; the other bank holds other shifts."""
         if self.inverse:
             out = golden.inverse(blocks.to(torch.int8), shifts, point)
         else:
@@ -38,7 +38,7 @@ class _Quantizer(Cases):
         return Case(name, {"i": inputs}, {"o": outputs}, table, steady=("i", "o"))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Every input value with every shift in every lane."""
+        """Return every input value with every shift in every lane."""
         width = ports["i__payload"]["fields"][0]["width"]
         low, high = -(1 << (width - 1)), (1 << (width - 1)) - 1
         every = torch.arange(low, high + 1).repeat_interleave(8).reshape(-1, 64)
@@ -54,14 +54,14 @@ class _Quantizer(Cases):
         return cases
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Mixed blocks with a random table."""
+        """Return mixed blocks with a random table."""
         width = ports["i__payload"]["fields"][0]["width"]
         values = mixed_blocks(rng, -(1 << (width - 1)), (1 << (width - 1)) - 1, blocks).reshape(-1, 64)
         point = rng.randint(0, MAX_POINT) if self.has_point(config) else 0
         return self.case(config, ports, "random", values, integers(rng, 0, 7, 64), rng.randint(0, 1), point)
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """The rate does not depend on the content."""
+        """Return any content, as the rate does not depend on it."""
         return [self.random(config, ports, rng, blocks)]
 
 

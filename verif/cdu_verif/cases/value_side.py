@@ -31,16 +31,16 @@ from cdu_verif.cases.sfpr import random_scales
 from cdu_verif.stimulus.payloads import bit_patterns
 from cdu_verif.stimulus.tensors import mx_settings
 
-#: What may be wrong with the values or the scales of a job.
+#: Faults of the values or the scales of a job.
 VALUE_FAULTS = ("ends_early", "partial_word", "goes_on", "count_too_great")
 SCALE_FAULTS = ("missing", "surplus")
-#: Jobs of a random case; cases with broken ones.
+#: Number of jobs in a random case; number of cases with faults.
 _RANDOM_JOBS, _BROKEN_CASES = 6, 6
 
 
 @dataclass(frozen=True)
 class _Word:
-    """A word of P rows of bit patterns as it comes at a port of values."""
+    """A word of P rows of bit patterns as it comes at a value port."""
 
     rows: list[list[int]]
     count: int
@@ -51,7 +51,7 @@ class _Word:
 class ValueJob:
     """A job and its data: ``values`` (beats, 8), int8 or codes for the back end, and ``scales`` (scale_groups,).
 
-    Of affine modes ``settings``, of mode mx ``mx``; ``offsets`` that go with the scales, int16 (scale_groups,); ``ranges`` of
+    Affine modes have ``settings``, mode mx has ``mx``; ``offsets`` accompany the scales, int16 (scale_groups,); ``ranges`` of
     the blocks in the order of the payload, (blocks, 1), for the back end.
     """
 
@@ -66,7 +66,7 @@ class ValueJob:
 
     @property
     def descriptor(self) -> dict[str, Any]:
-        """Fields of :class:`cdu.words.Job`."""
+        """Return the fields of :class:`cdu.words.Job`."""
         view = self.view
         counts = {"beats": view.beats, "row_beats": view.row_beats, "channel_rows": view.channel_rows}
         seed = self.settings.seed if self.settings else 0
@@ -74,12 +74,12 @@ class ValueJob:
         return {"mode": int(view.mode), "bank": self.bank, **counts, "quantizer": how, "seed": seed}
 
     def tag(self, last: bool) -> dict[str, Any]:
-        """Fields of :class:`cdu.words.BlockTag`."""
+        """Return the fields of :class:`cdu.words.BlockTag`."""
         return Tag(self.view.mode, self.bank, int(last), self.settings, mx=self.mx).fields
 
     @property
     def tiles(self) -> list[tuple[int, int]]:
-        """Blocks and beats of every tile."""
+        """Return blocks and beats of every tile."""
         view = self.view
         if not view.mode.in_tiles:
             return [(1, min(BLOCK_SIDE, view.beats - start)) for start in range(0, view.beats, BLOCK_SIDE)]
@@ -88,7 +88,7 @@ class ValueJob:
 
 
 def random_view(rng: Random, modes: Sequence[Mode], size: int) -> MatrixView:
-    """The view of a random tensor of about ``size`` beats at most, with few or many channels."""
+    """Return the view of a random tensor of about ``size`` beats at most, with few or many channels."""
     mode = rng.choice(modes)
     if mode is Mode.ACTNN:
         return MatrixView.of((rng.randint(1, LANES * size),), mode)
@@ -105,48 +105,48 @@ def random_view(rng: Random, modes: Sequence[Mode], size: int) -> MatrixView:
 
 
 class _ValueSide(JobCases[ValueJob]):
-    """What both ends have in common."""
+    """Base of the cases of both ends."""
 
     blocks = (45, 45)
     rate_blocks = 72
     settling = 40
     event_ports = ("events", "scale_missing", "scale_surplus")
-    #: Streams whose transfers are consecutive cycles when nothing stalls.
+    #: Streams whose transfers are consecutive cycles if nothing stalls.
     steady_streams: tuple[str, ...]
 
     def modes(self, config: CduConfig) -> list[Mode]:
-        """Modes whose jobs the end takes."""
+        """Return the modes whose jobs the end takes."""
         raise NotImplementedError
 
     def job(self, rng: Random, config: CduConfig, view: MatrixView) -> ValueJob:
-        """A job with random content."""
+        """Return a job with random content."""
         raise NotImplementedError
 
     def streams(self, config: CduConfig, ports: Ports, rng: Random, jobs: Sequence[ValueJob], faults: float) -> _Streams:
-        """The streams of some jobs, a share ``faults`` of which is not as it should be."""
+        """Return the streams of some jobs, a share ``faults`` of which is faulty."""
         raise NotImplementedError
 
     def case(
         self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[ValueJob], faults: float = 0
     ) -> Case:
-        """See :meth:`streams`; at the end the unit is idle."""
+        """Return a case of :meth:`streams`, after which the unit is idle."""
         made = self.streams(config, ports, rng, jobs, faults)
         events = {event: count for event, count in made.events.items() if count}
         steady = tuple(stream for stream in self.steady_streams if f"{stream}__payload" in ports)
         return Case(name, made.inputs, made.expected, flags={"idle": 1}, events=events, steady=steady)
 
     def broken(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Values and scales that are too short or too long in half of all jobs."""
+        """Return cases with values and scales that are too short or too long in half of all jobs."""
         jobs = [self.random_jobs(config, rng, max(self.blocks)) for _ in range(_BROKEN_CASES)]
         return [self.case(config, ports, rng, "broken", found, faults=0.5) for found in jobs]
 
     def random_jobs(self, config: CduConfig, rng: Random, blocks: int) -> list[ValueJob]:
-        """Some random jobs, which have at most so many blocks together."""
+        """Return random jobs with at most ``blocks`` blocks together."""
         modes, size = self.modes(config), BLOCK_SIDE * blocks // _RANDOM_JOBS
         return [self.job(rng, config, random_view(rng, modes, max(size, 1))) for _ in range(_RANDOM_JOBS)]
 
     def corner_jobs(self, config: CduConfig, rng: Random) -> dict[str, list[ValueJob]]:
-        """Every width from 1 to 70, one row to 17; channels of every height; rows and jobs of every length."""
+        """Return every width from 1 to 70, one row to 17; channels of every height; rows and jobs of every length."""
         modes = self.modes(config)
         views: dict[str, list[MatrixView]] = {}
         for mode in modes:
@@ -165,7 +165,7 @@ class _ValueSide(JobCases[ValueJob]):
         return {name: [self.job(rng, config, view) for view in found] for name, found in views.items()}
 
     def steady_jobs(self, config: CduConfig, rng: Random, blocks: int) -> dict[str, list[ValueJob]]:
-        """Three equal jobs each in which every scale serves at least as many beats as a word has."""
+        """Return three equal jobs each in which every scale serves at least as many beats as a word has."""
         size = BLOCK_SIDE * blocks // 3
         shapes: dict[tuple[str, str], tuple[int, ...]] = {
             **{("jpeg-act", f"{width}_blocks"): (1, 2, 8 * (size // 8 // width + 1), 8 * width) for width in range(1, 10)},
@@ -189,7 +189,7 @@ class _ValueSide(JobCases[ValueJob]):
 
 
 def _beat_scales(job: ValueJob, scales: Tensor) -> Tensor:
-    """The scale of every beat in the order in which beats pass, (beats, 1)."""
+    """Return the scale of every beat in the order in which beats pass, (beats, 1)."""
     view = job.view
     if view.mode.in_tiles:
         rows = scales[torch.arange(view.padded_rows) // view.channel_rows]
@@ -199,12 +199,12 @@ def _beat_scales(job: ValueJob, scales: Tensor) -> Tensor:
 
 
 def _beat_offsets(job: ValueJob, offsets: Tensor) -> Tensor:
-    """The offset of every beat, (beats, 1); only in modes without tiles."""
+    """Return the offset of every beat, (beats, 1); only in modes without tiles."""
     return offsets[torch.arange(job.view.beats) // (job.view.row_beats * job.view.channel_rows), None]
 
 
 def blocks_of_beats(view: MatrixView) -> Tensor:
-    """The number of the block that each beat belongs to, in the order in which beats go through the rows of tiles."""
+    """Return the number of each beat's block, for beats in the order of the rows of tiles."""
     numbers = torch.arange(-(-view.beats // BLOCK_SIDE))
     if not view.mode.in_tiles:
         return numbers.repeat_interleave(BLOCK_SIDE)[: view.beats]
@@ -213,14 +213,14 @@ def blocks_of_beats(view: MatrixView) -> Tensor:
 
 
 def _blockwise(job: ValueJob, beats: Tensor) -> Tensor:
-    """Beats that go through the rows of tiles in the order in which they go block by block."""
+    """Return beats given in the order of the rows of tiles in the order of their blocks."""
     if not job.view.mode.in_tiles:
         return beats
     return arrangement.tiles(arrangement.from_beats(beats, job.view)).reshape(-1, LANES)
 
 
 def _int_words(ports: Ports, stream: str, job: ValueJob, beats: Tensor, rowwise: bool) -> list[int]:
-    """Words of int8 (:class:`cdu.words.TileWord` or ``BlockWord``) that go through tiles row by row or block by block."""
+    """Return words of int8 (:class:`cdu.words.TileWord` or ``BlockWord``) in the order of rows of tiles or of blocks."""
     port = dict(ports[f"{stream}__payload"])
     sizes = {entry["name"]: entry["count"] for entry in port["fields"]}
     per_word = sizes["values"] // LANES
@@ -245,7 +245,7 @@ def _int_words(ports: Ports, stream: str, job: ValueJob, beats: Tensor, rowwise:
 
 
 def _cut(patterns: list[list[int]], per_word: int) -> list[_Word]:
-    """Rows of bit patterns as words: all full but the last, which has ``last``."""
+    """Return rows of bit patterns as words: all full but the last, which has ``last``."""
     words = []
     for start in range(0, len(patterns), per_word):
         part = patterns[start : start + per_word]
@@ -255,7 +255,7 @@ def _cut(patterns: list[list[int]], per_word: int) -> list[_Word]:
 
 
 def _float_words(ports: Ports, stream: str, words: Sequence[_Word], **beside: Any) -> list[int]:
-    """Payloads of :class:`cdu.words.ValueWord`, which has zeros behind its rows, and of what has more fields."""
+    """Return payloads of :class:`cdu.words.ValueWord`, with zeros behind its rows, or of a stream with further fields."""
     port = dict(ports[f"{stream}__payload"])
 
     def values(word: _Word) -> list[int]:
@@ -280,7 +280,7 @@ class _Streams:
         self.expected.setdefault(stream, []).extend(words)
 
     def begin(self, rng: Random, job: ValueJob, faults: float) -> tuple[Tensor, Tensor]:
-        """Send the descriptor and the scales of a job; returns the scales and the offsets that count."""
+        """Send the descriptor and the scales of a job; return the scales and the offsets that take effect."""
         self.send("job", [pack(dict(self.ports["job__payload"]), job.descriptor)])
         if not job.view.mode.has_scales:
             return torch.ones_like(job.scales), job.offsets
@@ -313,11 +313,11 @@ class _Front(_ValueSide):
     steady_streams = ("i",)
 
     def modes(self, config: CduConfig) -> list[Mode]:
-        """All that are built."""
+        """Return all built modes."""
         return list(config.built_modes)
 
     def job(self, rng: Random, config: CduConfig, view: MatrixView) -> ValueJob:
-        """Values near the working range, now and then one or some infinite or NaN, or all of them exact results or ties."""
+        """Return values near the working range, sometimes with some infinite or NaN, or all of them exact results or ties."""
         values = torch.randn(view.rows, view.columns, generator=generator(rng))
         usual = (3, 16 if view.mode.is_affine else 8)
         scales = _scales(rng, config.scale_bits, view, usual, (-20, 20))
@@ -325,7 +325,7 @@ class _Front(_ValueSide):
             scales = torch.full_like(scales, 2.0 ** rng.randint(3, 8))
             values = integers(rng, -264, 264, view.rows, view.columns) / (2 * scales[0])
         if rng.random() < 0.3:
-            # One of them, or so many that some come at every moment.
+            # One of them, or so many that some come in every situation.
             odd = torch.rand(values.shape, generator=generator(rng)) < rng.choice((0, 0.2))
             odd[rng.randrange(view.rows), rng.randrange(view.columns)] = True
             kinds = torch.tensor([math.inf, -math.inf, math.nan])
@@ -336,7 +336,7 @@ class _Front(_ValueSide):
         return ValueJob(view, rng.randint(0, 1), beats, scales, settings, offsets, mx=mx)
 
     def streams(self, config: CduConfig, ports: Ports, rng: Random, jobs: Sequence[ValueJob], faults: float) -> _Streams:
-        """Values in, words for the alignment buffer out."""
+        """Return the streams with values in, words for the alignment buffer out."""
         streams = _Streams(ports)
         for job in jobs:
             scales, offsets = streams.begin(rng, job, faults)
@@ -367,7 +367,7 @@ class _Front(_ValueSide):
 
 
 def _from_patterns(patterns: list[list[int]], config: CduConfig) -> Tensor:
-    """Values of the configuration's format with these bits."""
+    """Return values of the configuration's format with these bits."""
     bits = config.dtype.bits
     raw = torch.tensor(patterns)
     signed = torch.where(raw >= 1 << (bits - 1), raw - (1 << bits), raw)
@@ -375,7 +375,7 @@ def _from_patterns(patterns: list[list[int]], config: CduConfig) -> Tensor:
 
 
 def _spoilt(rng: Random, words: list[_Word], per_word: int) -> list[_Word]:
-    """The words of a job with one thing wrong."""
+    """Return the words of a job with one fault."""
 
     def noise(count: int, last: bool) -> _Word:
         return _Word([[rng.getrandbits(14) for _ in range(LANES)] for _ in range(per_word)], count, last)
@@ -395,7 +395,7 @@ def _spoilt(rng: Random, words: list[_Word], per_word: int) -> list[_Word]:
 
 
 def _as_received(words: Sequence[_Word], beats: int, per_word: int, events: Counter[str]) -> list[list[int]]:
-    """The rows that a job of ``beats`` makes of its input: as many words as it has, zeros where there is nothing."""
+    """Return the rows that a job of ``beats`` makes of its input: as many words as it has, zeros for missing ones."""
     rows: list[list[int]] = []
     coming = iter(words)
     ended = False
@@ -415,7 +415,7 @@ def _as_received(words: Sequence[_Word], beats: int, per_word: int, events: Coun
 
 
 def _integers(job: ValueJob, offsets: Tensor) -> Tensor:
-    """What a job's int8 or codes stand for with these offsets of the channels, (beats, 8)."""
+    """Return the integers of a job's int8 values or codes with these offsets of the channels, (beats, 8)."""
     if job.settings is None or job.ranges is None:
         return job.values
     blocks = blocks_of_beats(job.view)
@@ -427,7 +427,7 @@ def _integers(job: ValueJob, offsets: Tensor) -> Tensor:
 
 
 def _scales(rng: Random, bits: int, view: MatrixView, usual: tuple[int, int], any_of: tuple[int, int]) -> Tensor:
-    """Scales of a job: with exponents near the working range, or of all kinds."""
+    """Return the scales of a job, with exponents near the working range or anywhere."""
     low, high = any_of if rng.random() < 0.3 else usual
     return random_scales(rng, bits, view.scale_groups, low, high)
 
@@ -440,11 +440,11 @@ class _Back(_ValueSide):
     steady_streams = ("from_alignment", "o")
 
     def modes(self, config: CduConfig) -> list[Mode]:
-        """All that pass the CDUs."""
+        """Return all modes that pass the CDUs."""
         return [mode for mode in config.built_modes if mode not in (Mode.BYPASS, Mode.MX)]
 
     def job(self, rng: Random, config: CduConfig, view: MatrixView) -> ValueJob:
-        """Any values, and reciprocals."""
+        """Return a job of any values, with reciprocals."""
         settings = random_settings(rng, view.mode)
         low, high = (0, 1) if view.mode is Mode.BRC else (0, settings.levels) if settings else (-128, 127)
         values = integers(rng, low, high, view.beats, LANES).to(torch.uint8).view(torch.int8)
@@ -459,7 +459,7 @@ class _Back(_ValueSide):
         )
 
     def streams(self, config: CduConfig, ports: Ports, rng: Random, jobs: Sequence[ValueJob], faults: float) -> _Streams:
-        """Blocks in, to the alignment buffer and from it to values."""
+        """Return the streams with blocks in, through the alignment buffer to values."""
         streams = _Streams(ports)
         for job in jobs:
             scales, offsets = streams.begin(rng, job, faults)

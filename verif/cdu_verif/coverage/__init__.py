@@ -1,1 +1,1 @@
-"""What a regression has reached of the Verilog, what need not be reached, and how far each block is signed off."""
+"""Coverage of the Verilog by a regression, waivers of points that cannot be reached, and sign-off of each block."""

@@ -1,4 +1,4 @@
-"""Bits of a Verilog file that have one value for ever, as Yosys shows by folding constants through gates and registers."""
+"""Constant bits of a Verilog file, which Yosys finds by folding constants through gates and registers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ write_json netlist.json
 
 
 def constant_bits(verilog: str, top: str) -> set[tuple[str, str, int]]:
-    """Module (without the name of the top), signal and bit of each bit that is constant from reset on."""
+    """Return module (without the name of the top), signal and bit of each bit that is constant from reset on."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "design.v").write_text(verilog, encoding="utf-8")
@@ -31,6 +31,6 @@ def constant_bits(verilog: str, top: str) -> set[tuple[str, str, int]]:
     found = set()
     for path, signal in signals.items():
         module, _, last = path.rpartition(".")
-        # An instance bears the last part of its module's name.
+        # An instance has the last part of its module's name.
         found |= {(module.replace(".", "__"), last, bit) for bit, net in enumerate(signal["bits"]) if net in ("0", "1")}
     return found

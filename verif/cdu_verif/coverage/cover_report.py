@@ -1,4 +1,4 @@
-"""``cdu coverage``: the tables of coverage and sign-off, of what a regression and other commands have left."""
+"""``cdu coverage``: tables of coverage and sign-off, from the results of a regression and of other commands."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from cdu_verif.formal.properties import is_of_streams
 from cdu_verif.regression import plan
 from cdu_verif.simulation.coverage import KINDS
 
-#: Marks of the part of a page that the tables stand in.
+#: Marks of the part of a page that contains the tables.
 MARKS = Marks("coverage")
 UNCOVERED = "coverage_uncovered.csv"
 
 
 @dataclass(frozen=True)
 class CoverageSettings:
-    """What is put together.
+    """Inputs of the coverage report.
 
     Parameters
     ----------
     folder
-        Of ``cdu verify --coverage``.
+        Folder of ``cdu verify --coverage``.
     config
-        That of the regression: it says which parameter sets and which proofs there are.
+        Configuration of the regression: it determines the parameter sets and the proofs.
     proofs
         Page with the table of ``cdu formal --table``.
     tests
         Folder of the tests in Amaranth's simulator.
     mutants
-        ``mutants.csv`` or ``report.json`` of ``cdu mutate``; None when mutants were not tried.
+        ``mutants.csv`` or ``report.json`` of ``cdu mutate``; None if no mutants were tried.
     python
-        JSON file of coverage.py; None when Python was not measured.
+        JSON file of coverage.py; None if Python was not measured.
     """
 
     folder: Path
@@ -60,27 +60,27 @@ class CoverageSettings:
 
 @dataclass(frozen=True)
 class Covered:
-    """The coverage of one block."""
+    """Coverage of one block."""
 
     block: Block
     waived: Mapping[Point, Waiver]
 
     def counts(self, kind: str) -> tuple[int, int, int]:
-        """Points of a kind, points hit, and points that a waiver speaks of."""
+        """Return the number of points of a kind, of points hit, and of waived points."""
         points = self.block.points.of_kind(kind)
         hit = sum(self.block.points.seen[point].hits > 0 for point in points)
         return len(points), hit, sum(point.kind == kind for point in self.waived)
 
     def percent(self, kind: str) -> float:
-        """Points hit of those that no waiver speaks of; 100 when there is none."""
+        """Return the percentage of points hit among those that are not waived; 100 if there are none."""
         points, hit, waived = self.counts(kind)
         return 100 * hit / (points - waived) if points > waived else 100.0
 
 
 def report_coverage(settings: CoverageSettings, command: str, progress: Progress | None = None) -> Report:
-    """Read what is there and put the tables together: report.md, report.json, and coverage_uncovered.csv.
+    """Read the results and make the tables: report.md, report.json, and coverage_uncovered.csv.
 
-    A stale waiver fails. Raises UserError for a report that is missing or wrong.
+    A stale waiver is a failure. Raises UserError for a report that is missing or wrong.
     """
     known = waivers.read(known=tuple(BLOCKS))
     killed = evidence.killed(settings.mutants) if settings.mutants else {}
@@ -138,7 +138,7 @@ def report_coverage(settings: CoverageSettings, command: str, progress: Progress
 def put_tables(page: Path, report: Report) -> None:
     """Write the tables of a report between the marks of a page, and the uncovered points beside it.
 
-    Raises UserError when the page or its marks are missing.
+    Raises UserError if the page or its marks are missing.
     """
     text = str(report.files["report.md"]).partition("\n")[2]
     MARKS.put(page, text)
@@ -216,9 +216,9 @@ def _content(one: Covered, reached: str, missing: list[str]) -> dict[str, Any]:
 
 
 def uncovered_points(blocks: Sequence[Covered]) -> Table:
-    """A row for each uncovered point, bits of one signal in one row.
+    """Return a row for each uncovered point, with the bits of one signal in one row.
 
-    Not of whole units, most of whose points are those of their blocks once more.
+    Whole units are left out, because most of their points are points of their blocks.
     """
     rows = []
     for one in blocks:
@@ -239,7 +239,7 @@ def uncovered_points(blocks: Sequence[Covered]) -> Table:
 
 
 def _bits(bits: Collection[int]) -> str:
-    """``3-7 9``."""
+    """Return bits as text such as ``3-7 9``."""
     ranges: list[list[int]] = []
     for bit in sorted(bits):
         if ranges and bit == ranges[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""What other commands have reported, read for the sign-off: mutants, tests in Amaranth's simulator, branches of Python."""
+"""Results of other commands, read for the sign-off: mutants, tests in Amaranth's simulator, branches of Python."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _PACKAGES = ("golden", "codecs", "training", "saved", "policies")
 
 
 def killed(path: Path) -> dict[str, float]:
-    """Per cent of the mutants of each block that a test kills, equivalent ones left out; of ``mutants.csv`` or ``report.json``.
+    """Return the percentage of each block's mutants that a test kills, without equivalent ones.
+
+    ``path`` is ``mutants.csv`` or ``report.json``.
 
     Raises UserError for a file that `cdu mutate` has not written.
     """
@@ -46,7 +48,7 @@ def killed(path: Path) -> dict[str, float]:
 
 
 def played_in_amaranth(folder: Path, blocks: Iterable[str]) -> set[str]:
-    """Blocks whose names stand in a test that plays cases in Amaranth's simulator. UserError when there is no such test."""
+    """Return the blocks named in a test that plays cases in Amaranth's simulator. UserError if there is no such test."""
     words: set[str] = set()
     for path in sorted(folder.rglob("test_*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -58,7 +60,7 @@ def played_in_amaranth(folder: Path, blocks: Iterable[str]) -> set[str]:
 
 
 def python_table(path: Path) -> Table:
-    """Statements and branches of each part of actcodec, of the JSON file of coverage.py. UserError for another file."""
+    """Return statements and branches of each part of actcodec from the JSON file of coverage.py. UserError for another file."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in _PACKAGES}
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -96,5 +98,5 @@ def _python_row(name: str, found: Counter[str]) -> tuple[str, ...]:
 
 
 def share(hit: int, points: int) -> str:
-    """Per cent, rounded down to a tenth so that 100.0 says that nothing is missing; a stroke for none of nothing."""
+    """Return a percentage, rounded down to a tenth so that 100.0 means complete; a dash without any points."""
     return f"{1000 * hit // points / 10:.1f}" if points else "-"

@@ -1,8 +1,8 @@
 """Points of coverage of one block, over all parameter sets that it was simulated with.
 
-Parameter sets are Verilog files of their own. A toggle is the same point in all of them: module, signal, bit and direction.
-Lines, branches and expressions have no names that outlive a change of parameters, so they are the same point only where their
-module is the same text; what differs between two files counts for each of them.
+Parameter sets are different Verilog files. A toggle is the same point in all of them: module, signal, bit and direction.
+Lines, branches and expressions have no names that survive a change of parameters, so they are the same point only where their
+modules have the same text; points that differ between two files are counted for each of them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 
 from cdu_verif.simulation.coverage import Count
 
-#: What Verilator puts behind the name of a module with other parameters than it has by default: ``cdu_ram_1r1w__A4_D10``.
+#: Suffix that Verilator adds to the name of a module with other than default parameters: ``cdu_ram_1r1w__A4_D10``.
 _PARAMETERS = re.compile(r"__[A-Z]+[0-9a-z]+(?:_[A-Z]+[0-9a-z]+)*$")
-#: What stands in a name of a module that was too long for it; the rest is a hash.
+#: Part of the name of a module that was too long; the rest is a hash.
 _SHORTENED = "__Vhsh"
 _MODULE = re.compile(r"^module (\w+)\b.*?^endmodule", re.MULTILINE | re.DOTALL)
 _ASSIGNMENT = re.compile(r"^ *assign (\w+) = (.*);$", re.MULTILINE)
-#: Signals that Yosys names itself, with a number that changes with the parameters.
+#: Signals named by Yosys, with a number that changes with the parameters.
 _NUMBERED = re.compile(r"\b(_\d+_)\b(?!\[)")
 #: Signal, bit and direction of a toggle.
 _TOGGLE = re.compile(r"(?P<signal>\w+(\[\d+\](?=\[))*)(\[(?P<bit>\d+)\])?:(0->1|1->0)")
-#: How often names of Yosys are replaced by what is assigned to them, and how long the text may become.
+#: Number of times that Yosys's names are replaced by their assigned expressions, and the greatest length of the text.
 _DEPTH, _LENGTH = 3, 160
 
 
@@ -39,7 +39,7 @@ class Module:
 
     @cached_property
     def identity(self) -> str:
-        """The same for modules of the same text."""
+        """Return a checksum, equal for modules of the same text."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @cached_property
@@ -51,7 +51,7 @@ class Module:
         return dict(_ASSIGNMENT.findall(self.text))
 
     def shown(self, count: Count) -> str:
-        """What a point of it says, in the names of the design as far as the text stays short."""
+        """Return the text of a point, in the names of the design as far as the text stays short."""
         if count.kind == "toggle":
             return count.text
         line = self._lines[count.line - self.first_line].strip().removeprefix("assign ").rstrip(";")
@@ -70,13 +70,13 @@ class Module:
 
 
 def modules(verilog: str) -> dict[str, Module]:
-    """The modules of a file by their names."""
+    """Return the modules of a file by name."""
     return {found[1]: Module(found[0], verilog.count("\n", 0, found.start()) + 1) for found in _MODULE.finditer(verilog)}
 
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a block: what is counted once, however many runs see it."""
+    """One point of a block, counted once however many runs see it."""
 
     kind: str
     module: str  #: without the name of the top; empty for the top itself
@@ -85,13 +85,13 @@ class Point:
 
     @property
     def signal(self) -> str:
-        """The signal of a toggle, with its index when it is a memory; empty for another kind."""
+        """Return the signal of a toggle, with its index if it is a memory; empty for another kind."""
         found = self._toggle
         return found["signal"] if found else ""
 
     @property
     def bit(self) -> int | None:
-        """The bit of a toggle; None of a signal of one bit, and for another kind."""
+        """Return the bit of a toggle; None for a signal of one bit, and for another kind."""
         found = self._toggle
         return int(found["bit"]) if found and found["bit"] else None
 
@@ -101,12 +101,12 @@ class Point:
 
     @property
     def label(self) -> str:
-        """What patterns of waivers are held against: ``module: text``, or the text alone in the top."""
+        """Return the text that waivers' patterns are matched with: ``module: text``, or the text alone in the top."""
         return f"{self.module}: {self.text}" if self.module else self.text
 
 
 def _module_of(count: Count, known: Mapping[str, Module]) -> str:
-    """The name in the Verilog of the module that a count is of; where Verilator has hashed it, that which has the line."""
+    """Return the name in the Verilog of a count's module; if Verilator has hashed it, the module that has the line."""
     if count.module in known or _SHORTENED not in count.module:
         return count.module if count.module in known else _PARAMETERS.sub("", count.module)
     before = [name for name, module in known.items() if module.first_line <= count.line]
@@ -115,7 +115,7 @@ def _module_of(count: Count, known: Mapping[str, Module]) -> str:
 
 @dataclass
 class Seen:
-    """How often a point was hit, and where it was found first."""
+    """Number of times that a point was hit, and its place in the first run that has it."""
 
     run: str
     line: int  #: of the Verilog of that run
@@ -125,7 +125,7 @@ class Seen:
 
 @dataclass
 class Merged:
-    """The points of one block."""
+    """Points of one block, merged over runs."""
 
     top: str
     seen: dict[Point, Seen] = field(default_factory=dict)
@@ -133,9 +133,9 @@ class Merged:
     def add(
         self, run: str, verilog: str, counts: Iterable[Count], constant: Collection[tuple[str, str, int]] = frozenset()
     ) -> None:
-        """Points of a run, labelled ``run``, and which bits are ``constant`` there: module, signal and bit.
+        """Add points of a run, labelled ``run``, and the bits that are ``constant`` there: module, signal and bit.
 
-        Raises ValueError when the points are not of this Verilog.
+        Raises ValueError if the points are not of this Verilog.
         """
         known = modules(verilog)
         for count in counts:
@@ -154,16 +154,16 @@ class Merged:
             seen.constant &= (inner, point.signal, point.bit or 0) in constant
 
     def uncovered(self) -> list[Point]:
-        """Points that no run has hit."""
+        """Return the points that no run has hit."""
         return [point for point, seen in self.seen.items() if not seen.hits]
 
     def of_kind(self, kind: str) -> list[Point]:
-        """All points of a kind."""
+        """Return all points of a kind."""
         return [point for point in self.seen if point.kind == kind]
 
 
 def verilog_file(folder: Path) -> Path:
-    """The one Verilog file of a run's folder. Raises FileNotFoundError when there is none, or more."""
+    """Return the only Verilog file of a run's folder. Raises FileNotFoundError if there is none, or several."""
     found = sorted(folder.glob("*.v"))
     if len(found) != 1:
         raise FileNotFoundError(f"{folder} holds {len(found)} Verilog files, and not one")

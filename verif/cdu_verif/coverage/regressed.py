@@ -1,4 +1,4 @@
-"""What ``cdu verify --coverage`` has left in its folder, by block."""
+"""Results of ``cdu verify --coverage`` in its folder, by block."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ _Found = TypeVar("_Found")
 
 @dataclass
 class Block:
-    """The runs of one block."""
+    """Runs of one block."""
 
     name: str
     points: Merged
     runs: list[str] = field(default_factory=list)
-    failing: list[str] = field(default_factory=list)  #: runs with a test that did not pass
+    failing: list[str] = field(default_factory=list)  #: runs with a failing test
     warned: list[str] = field(default_factory=list)  #: runs whose Verilog Verilator's lint warns of
-    bins: int = 0  #: of its cover points
-    missing_bins: list[str] = field(default_factory=list)  #: that no passed test has hit
+    bins: int = 0  #: number of bins of its cover points
+    missing_bins: list[str] = field(default_factory=list)  #: bins that no passed test has hit
 
 
 @dataclass(frozen=True)
 class Regressed:
-    """A regression."""
+    """Results of a regression."""
 
     command: str
     blocks: dict[str, Block]
 
 
 def read(folder: Path, shown: Progress, constants_of: Collection[str] = ()) -> Regressed:
-    """Read the report, the Verilog and the counts of all runs, and let Verilator lint the Verilog.
+    """Read the report, the Verilog and the counts of all runs, and lint the Verilog with Verilator.
 
-    Of the blocks ``constants_of`` Yosys finds the bits that are constant.
+    For the blocks ``constants_of`` Yosys finds the bits that are constant.
 
-    Raises UserError when the folder holds no report, or when a run that built has left no counts.
+    Raises UserError if the folder has no report, or if a run that was built has no counts.
     """
     path = folder / "report.json"
     try:
@@ -76,10 +76,10 @@ def read(folder: Path, shown: Progress, constants_of: Collection[str] = ()) -> R
 
 @dataclass(frozen=True)
 class _Tools:
-    """What programs say of the Verilog of a run."""
+    """Findings of programs about the Verilog of a run."""
 
-    constants: Collection[tuple[str, str, int]]  #: of Yosys, where they are asked for
-    warned: bool  #: Verilator's lint has something to say
+    constants: Collection[tuple[str, str, int]]  #: constant bits found by Yosys, for blocks that need them
+    warned: bool  #: Verilator's lint gives warnings
 
 
 def _tools(folder: Path, label: str, constants: bool) -> _Tools:
@@ -94,7 +94,7 @@ def _size(folder: Path, run: dict[str, Any]) -> float:
 
 
 def _present(label: str, read: Callable[[Path], _Found], path: Path) -> _Found:
-    """What a run has left; UserError when it has not."""
+    """Return a file of a run as ``read`` reads it; UserError if it is missing."""
     try:
         return read(path)
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""How far a block is verified: stages as OpenTitan has them, with rules computed from what commands reported."""
+"""Sign-off of blocks: stages like OpenTitan's, with rules computed from the results of commands."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 
 from cdu_tools.report import Table
 
-#: Per cent of the points of a kind, after waivers, and of the mutants, that the last stage asks for.
+#: Percentage of the points of a kind, after waivers, and of the mutants, that the last stage requires.
 ENOUGH = 95.0
 NOTHING, LAST = "V0", "V3"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of one block."""
+    """Results of one block's verification."""
 
-    failing: Sequence[str]  #: runs in which a test does not pass, or that do not build
+    failing: Sequence[str]  #: runs in which a test fails, or that do not build
     warned: Sequence[str]  #: runs whose Verilog the lint warns of
-    smoke: bool | None  #: whether a test plays its cases in Amaranth's simulator; None of units without cases of their own
+    smoke: bool | None  #: whether a test plays its cases in Amaranth's simulator; None for units without cases of their own
     missing_sets: Sequence[str]  #: parameter sets of the level quick that were not run
-    missing_bins: Sequence[str]  #: of its cover points
-    unproven: Sequence[str]  #: properties of the catalogue that no table says are proven
+    missing_bins: Sequence[str]  #: bins of its cover points that were not hit
+    unproven: Sequence[str]  #: properties of the catalogue that no table lists as proven
     proves_function: bool  #: whether the catalogue has a property about order or arithmetic
     percent: Mapping[str, float]  #: by kind, after waivers
-    killed: float | None  #: per cent of the mutants; None when not measured
+    killed: float | None  #: percentage of mutants killed; None if not measured
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Rule:
 
     stage: str
     text: str  #: for the page
-    missing: Callable[[Facts], str]  #: what is missing, in a few words; empty when it is fulfilled
+    missing: Callable[[Facts], str]  #: returns what is missing, in a few words; empty if the rule is fulfilled
 
 
 def _few(what: str, names: Sequence[str]) -> str:
-    """The names, or how many there are."""
+    """Return the names, or their number if there are many."""
     if not names:
         return ""
     return f"{what}: {', '.join(names)}" if len(names) <= 3 else f"{what}: {len(names)}, such as {names[0]}"
@@ -76,13 +76,13 @@ RULES = (
 
 
 def rules() -> Table:
-    """The rules of each stage."""
+    """Return the rules of each stage as a table."""
     stages = dict.fromkeys(rule.stage for rule in RULES)
     return Table(("stage", "rules"), [(name, "; ".join(rule.text for rule in RULES if rule.stage == name)) for name in stages])
 
 
 def stage(facts: Facts) -> tuple[str, list[str]]:
-    """The last stage all of whose rules, and those of the stages before, are fulfilled; and what the next one misses."""
+    """Return the last stage whose rules and earlier stages' rules are all fulfilled, and what the next stage misses."""
     reached = NOTHING
     for name in dict.fromkeys(rule.stage for rule in RULES):
         missing = [text for rule in RULES if rule.stage == name and (text := rule.missing(facts))]

@@ -1,4 +1,4 @@
-"""Points that cannot be reached, with the reason: ``waivers.toml``."""
+"""Waivers of points that cannot be reached, with the reason: ``waivers.toml``."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ FILE = Path(__file__).with_name("waivers.toml")
 
 @dataclass(frozen=True)
 class Waiver:
-    """Uncovered points of one kind in some blocks, and why nothing can reach them."""
+    """Waiver of uncovered points of one kind in some blocks, with the reason why nothing can reach them."""
 
     blocks: tuple[str, ...]
     kind: str  #: one of KINDS
     pattern: str  #: a regular expression that the whole label of a point matches
     reason: str  #: a sentence
-    constant: bool = False  #: whether it speaks of bits only that Yosys shows to be constant
+    constant: bool = False  #: whether it applies only to bits that Yosys shows to be constant
 
     def covers(self, block: str, point: Point, constant: bool) -> bool:
-        """Whether it speaks of a point, which may be a covered one, and is of a ``constant`` bit or not."""
+        """Return whether the waiver applies to a point, covered or not; ``constant``: Yosys shows its bit to be constant."""
         if block not in self.blocks or point.kind != self.kind or (self.constant and not constant):
             return False
         return re.fullmatch(self.pattern, point.label) is not None
 
 
 def read(path: Path = FILE, known: Collection[str] | None = None) -> list[Waiver]:
-    """The waivers of a file; UserError for a field that is missing, unknown or wrong, and for a block that is not ``known``."""
+    """Return the waivers of a file; UserError for a missing, unknown or wrong field, and for a block that is not ``known``."""
     try:
         entries = tomllib.loads(path.read_text(encoding="utf-8")).get("waiver", [])
     except (OSError, ValueError) as error:
@@ -67,7 +67,7 @@ def _waiver(entry: Mapping[str, object], where: str, known: Collection[str] | No
 
 
 def waived(waivers: Sequence[Waiver], block: str, merged: Merged) -> dict[Point, Waiver]:
-    """The uncovered points of a block that a waiver speaks of, with the first that does."""
+    """Return the uncovered points of a block that are waived, each with the first waiver that applies."""
     found = {}
     for point in merged.uncovered():
         if waiver := next((one for one in waivers if one.covers(block, point, merged.seen[point].constant)), None):
@@ -76,7 +76,7 @@ def waived(waivers: Sequence[Waiver], block: str, merged: Merged) -> dict[Point,
 
 
 def stale(waivers: Sequence[Waiver], blocks: Mapping[str, Merged]) -> list[str]:
-    """A sentence for each waiver without an uncovered point in a block that it names; blocks not simulated are left out."""
+    """Return a sentence for each waiver that applies to no uncovered point of a block it names; only simulated blocks count."""
     return [
         f"waiver of {waiver.kind} {waiver.pattern!r} in {block} matches no uncovered point: remove it"
         for waiver in waivers

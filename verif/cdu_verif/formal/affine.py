@@ -1,9 +1,9 @@
-"""Exact ranges of integer data paths, read from the netlist.
+"""Analysis of exact ranges of integer data paths, read from the netlist.
 
 Every word of a path that only adds, subtracts, negates and shifts is an affine form of the inputs, with exact rational
-coefficients. Where low bits are cut off, the form gets one more symbol: the part that is lost. The range of a form over
-independent symbols is exact, so a word that is as wide as the range of its form cannot overflow, whatever the inputs; and
-the coefficients themselves say which linear map the netlist is.
+coefficients. Cut-off low bits add one more symbol to the form: the lost part. The range of a form over independent symbols is
+exact, so a word as wide as the range of its form cannot overflow, whatever the inputs; and the coefficients say which linear
+map the netlist computes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Bit = int | str
 
 
 class AnalysisError(Exception):
-    """A word that may overflow, or logic that is no affine data path."""
+    """Word that may overflow, or logic that is no affine data path."""
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """An independent integer between two bounds: an input, or the part that a right shift loses."""
+    """An independent integer between two bounds: an input, or the part lost in a right shift."""
 
     name: str
     low: int
@@ -40,7 +40,7 @@ class Form:
 
     @classmethod
     def of(cls, symbol: Symbol) -> Form:
-        """The form of a single symbol."""
+        """Return the form of a single symbol."""
         return cls(Fraction(0), {symbol: Fraction(1)})
 
     def __add__(self, other: Form) -> Form:
@@ -56,14 +56,14 @@ class Form:
 
     @property
     def range(self) -> tuple[Fraction, Fraction]:
-        """Least and greatest value."""
+        """Return the least and the greatest value."""
         ends = [(value * symbol.low, value * symbol.high) for symbol, value in self.terms.items()]
         return self.constant + sum(map(min, ends)), self.constant + sum(map(max, ends))
 
 
 @dataclass(frozen=True)
 class Floored:
-    """``floor(numerator / 2**shift)``: what a right shift makes of a form."""
+    """``floor(numerator / 2**shift)``, the result of a right shift of a form."""
 
     numerator: Form
     shift: int
@@ -76,13 +76,13 @@ class Word:
     Parameters
     ----------
     form
-        Its form.
+        Affine form of the word.
     low, high
-        Its range.
+        Range of the word.
     stage
-        Registers that it has passed.
+        Number of registers that it has passed.
     floored
-        What it was shifted from, if it was.
+        Form and shift that it comes from, if it was shifted right.
     """
 
     form: Form
@@ -93,7 +93,7 @@ class Word:
 
     @classmethod
     def of(cls, form: Form, low: int, high: int, stage: int = 0) -> Word:
-        """A word with a range from its operands, tightened to that of its form, which knows how they depend on each other."""
+        """Return a word with a range from its operands, reduced to that of its form, which includes their dependence."""
         least, most = form.range
         return cls(form, max(low, ceil(least)), min(high, floor(most)), stage)
 
@@ -107,18 +107,18 @@ class Word:
         return Word.of(self.form * (1 << places), self.low << places, self.high << places, self.stage)
 
     def floor(self, places: int, lost: str) -> Word:
-        """Without the lowest bits; ``lost`` names the symbol for them."""
+        """Return the word without its lowest bits; ``lost`` names the symbol for them."""
         rest = Symbol(lost, 0, (1 << places) - 1)
         form = (self.form + Form.of(rest) * -1) * Fraction(1, 1 << places)
         return Word(form, self.low >> places, self.high >> places, self.stage, Floored(self.form, places))
 
     def delayed(self) -> Word:
-        """After a register."""
+        """Return the word after a register."""
         return replace(self, stage=self.stage + 1)
 
 
 class DataPath:
-    """The words of one module, computed from forms of its inputs.
+    """Compute the words of one module from forms of its inputs.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class DataPath:
     inputs
         For each input the bits of its net (least significant first, two's complement) and its value.
     name
-        Begins the names of the symbols for lost bits, which are the same only where path and name are.
+        Prefix of the names of symbols for lost bits, which are equal only for the same path and prefix.
     """
 
     def __init__(self, module: Mapping[str, Any], inputs: Sequence[tuple[Sequence[Bit], Word]], name: str = "") -> None:
@@ -145,9 +145,9 @@ class DataPath:
             self.read(bits)
 
     def read(self, bits: Sequence[Bit], signed: bool = True, *, modulo: bool = False) -> Word:
-        """The number that some bits hold, or with ``modulo`` one that agrees with it in these bits.
+        """Return the number that some bits hold, or with ``modulo`` one that agrees with it in these bits.
 
-        Raises AnalysisError when the number does not fit them, or is not affine in the inputs.
+        Raises AnalysisError if the number does not fit them, or is not affine in the inputs.
         """
         rest = list(bits)
         zeros = 0
@@ -161,7 +161,7 @@ class DataPath:
         return word << zeros if zeros else word
 
     def _run(self, bits: list[Bit], signed: bool, modulo: bool) -> Word:
-        """Bits that follow each other in one word, with an extension by zeros or by the sign."""
+        """Return the number of consecutive bits of one word, with an extension by zeros or by the sign."""
         first = bits[0]
         if first not in self._place:
             self._compute(first)
@@ -194,7 +194,7 @@ class DataPath:
         kind, wires = cell["type"], cell["connections"]
 
         def operand(port: str) -> Word:
-            # Of an operand that is as wide as the result only that many bits matter: whether the result fits is seen later.
+            # An operand as wide as the result is needed modulo its width only: whether the result fits is checked later.
             signed = bool(int(cell["parameters"].get(f"{port}_SIGNED", "0"), 2))
             return self.read(wires[port], signed, modulo=len(wires[port]) == len(wires["Y"]))
 

@@ -20,7 +20,7 @@ from cdu_verif.formal.stream_rules import with_assumptions
 
 _STAGES = (1, 2, 3)  # of the quantiser before its output
 
-#: What is seen of a quantiser.
+#: Signals of a quantiser that proofs observe.
 QUANTIZER_PROBES = {
     "valid": 4,
     "under_way": 4,
@@ -36,7 +36,7 @@ QUANTIZER_PROBES = {
     **{f"quotient{lane}": 25 for lane in range(LANES)},
 }
 
-#: What is seen of a dequantiser.
+#: Signals of a dequantiser that proofs observe.
 DEQUANTIZER_PROBES = {
     "valid": 2,
     "low1": DECODED_BITS,

@@ -1,4 +1,4 @@
-"""Instances of the modules of ``harness/*.sv``: these say what is checked, their instances of what in a device."""
+"""Instances of the modules of ``harness/*.sv``, which bind their checks to the signals of a device."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 from cdu_verif.formal.device import Device
 
 _FOLDER = Path(__file__).with_name("harness")
-#: Largest number that a literal without a width holds.
+#: Greatest number that a literal without a width holds.
 _LITERAL_MAX = (1 << 31) - 1
 
 
 def sources() -> tuple[Path, ...]:
-    """The SystemVerilog files of all harness modules; each defines the module that it is called after."""
+    """Return the SystemVerilog files of all harness modules; each defines the module with its name."""
     return tuple(sorted(_FOLDER.glob("*.sv")))
 
 
 def instance(module: str, parameters: Mapping[str, int], ports: Mapping[str, str], name: str = "") -> str:
-    """An instance of a harness module, called as the module or ``name``.
+    """Return an instance of a harness module, called as the module or ``name``.
 
     Ports that ``ports`` does not bind to an expression are bound to the wires of their names.
     """
@@ -28,16 +28,16 @@ def instance(module: str, parameters: Mapping[str, int], ports: Mapping[str, str
 
 
 def fields(device: Device, port: str, *paths: str) -> dict[str, str]:
-    """Ports of a harness module with fields of a payload: ``tag.last`` of ``i__payload`` is bound to ``i_last``.
+    """Return ports of a harness module with fields of a payload: ``tag.last`` of ``i__payload`` is bound to ``i_last``.
 
-    Raises KeyError for fields that there are not.
+    Raises KeyError for fields that do not exist.
     """
     stream = port.removesuffix("__payload")
     return {f"{stream}_{path.rpartition('.')[2]}": device.field(port, *path.split(".")) for path in paths}
 
 
 def lane_fields(device: Device, stream: str, lanes: int, *paths: str) -> dict[str, str]:
-    """The same for N streams side by side, and their valid and ready: lane 0 is the lowest element of each port."""
+    """Return :func:`fields` for N streams side by side, with valid and ready: lane 0 is the lowest element of each port."""
     lane_ports = [fields(device, f"{stream}__{lane}__payload", *paths) for lane in range(lanes)]
     # All lanes have the fields in the same order.
     names = [f"{stream}_{path.rpartition('.')[2]}" for path in paths]
@@ -49,17 +49,17 @@ def lane_fields(device: Device, stream: str, lanes: int, *paths: str) -> dict[st
 
 
 def concat(elements: Sequence[str]) -> str:
-    """Verilog expression of an array; the first element is the lowest one."""
+    """Return the Verilog expression of an array; the first element is the lowest one."""
     return f"{{{', '.join(reversed(elements))}}}"
 
 
 def mask(numbers: Iterable[int]) -> int:
-    """A number with the bits that are named."""
+    """Return a number with the bits ``numbers`` set."""
     return sum(1 << number for number in numbers)
 
 
 def packed(values: Iterable[int], bits: int) -> int:
-    """A packed array of numbers of so many bits as one number, the first one lowest."""
+    """Return a packed array of numbers of ``bits`` bits as one number, the first one lowest."""
     return sum(value << bits * place for place, value in enumerate(values))
 
 

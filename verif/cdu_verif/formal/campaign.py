@@ -1,4 +1,4 @@
-"""``cdu formal``: proofs side by side, and the reports."""
+"""``cdu formal``: parallel proofs, and their reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cdu_verif.regression.results import FAILED, PASSED, TestResult
 
 #: Marks of the part of a page that :func:`put_table` writes.
 MARKS = Marks("proofs")
-#: What the last column says of a property that holds.
+#: Text of the last column for a property that holds.
 _PROVEN = "proven"
 _HEAD = ("| block | property | statement | method | holds | s | result |", "|---|---|---|---|---|--:|---|")
 
@@ -37,7 +37,7 @@ class Proof:
 def run(
     planned: Sequence[Property], folder: Path, notify: Callable[[Proof], None] | None = None, workers: int | None = None
 ) -> list[Proof]:
-    """Prove everything, in ``folder/proofs``, as many at a time as there are processors for it; in the order of ``planned``."""
+    """Prove everything in ``folder/proofs``, as many at a time as there are processors; return proofs in the planned order."""
 
     def one(what: Property) -> Proof:
         place = folder / "proofs" / _file_name(what.label)
@@ -60,7 +60,7 @@ def run(
 
 
 def report(proofs: Sequence[Proof], command: str) -> Report:
-    """The report of proofs: report.md, report.json and results.xml (JUnit); ``failed`` names what is not proven."""
+    """Return the report of proofs: report.md, report.json and results.xml (JUnit); ``failed`` has the unproven properties."""
     failures = [proof for proof in proofs if not proof.verdict.proven]
     said = f"{len(proofs)} properties: {len(proofs) - len(failures)} proven, {len(failures)} not."
     lines = ["# Proofs", "", f"Command: `{command}`", "", f"**{said}**", ""]
@@ -106,12 +106,12 @@ def report(proofs: Sequence[Proof], command: str) -> Report:
 
 
 def table(proofs: Sequence[Proof]) -> str:
-    """All proofs as a table in Markdown."""
+    """Return all proofs as a table in Markdown."""
     return "\n".join([*_HEAD, *_rows(proofs).values(), ""])
 
 
 def _rows(proofs: Sequence[Proof]) -> dict[tuple[str, str], str]:
-    """The lines of the table, by block and property."""
+    """Return the lines of the table, by block and property."""
     lines = {}
     for proof in proofs:
         what, method = proof.what, proof.what.method
@@ -125,9 +125,9 @@ def _rows(proofs: Sequence[Proof]) -> dict[tuple[str, str], str]:
 def put_table(page: Path, proofs: Sequence[Proof], command: str, order: Sequence[Property] = ()) -> None:
     """Write the table between the marks of a page.
 
-    With ``order``, all properties that there are, rows of those that were not run stay, with the commands that stand above
-    them, and all rows stand in that order; rows of properties that are no longer there go. Without it the table is of
-    ``proofs`` alone. Raises UserError when the page or its marks are missing.
+    ``order`` has all existing properties: rows of properties that were not run are kept, with the commands above them, all
+    rows are sorted, and rows of properties that no longer exist are removed. Without ``order`` the table has ``proofs`` alone.
+    Raises UserError if the page or its marks are missing.
     """
     _, stale, _ = MARKS.parts(page)
     fresh = _rows(proofs)
@@ -141,9 +141,9 @@ def put_table(page: Path, proofs: Sequence[Proof], command: str, order: Sequence
 
 
 def proven(page: Path) -> set[tuple[str, str]]:
-    """Block, without its parameters, and name of each property for which the table of a page has a row that says ``proven``.
+    """Return block, without its parameters, and name of each property with a row ``proven`` in the table of a page.
 
-    A property that has a row of the same block which says otherwise is left out.
+    A property with another row of the same block that is not ``proven`` is left out.
     """
     results: dict[tuple[str, str], set[str]] = {}
     for line in MARKS.parts(page)[1].splitlines():
@@ -153,7 +153,7 @@ def proven(page: Path) -> set[tuple[str, str]]:
 
 
 def _names(line: str) -> tuple[str, str] | None:
-    """Block and property of a row of the table."""
+    """Return block and property of a row of the table."""
     cells = [cell.strip() for cell in line.split(" | ")]
     return (cells[0].removeprefix("| "), cells[1]) if len(cells) == len(_HEAD[0].split(" | ")) and line not in _HEAD else None
 

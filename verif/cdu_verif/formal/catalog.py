@@ -1,4 +1,4 @@
-"""All properties that are proven: the stream rules of every block, and what the records of the blocks say."""
+"""Catalogue of all proven properties: the stream rules of every block, and the properties in the blocks' records."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cdu_verif.formal.properties import stream_properties
 
 
 def names() -> tuple[str, ...]:
-    """What ``--block`` takes."""
+    """Return the names that ``--block`` takes."""
     return (*BLOCKS, *records.parts())
 
 
 def properties(config: CduConfig, blocks: Sequence[str] = (), name: str | None = None) -> list[Property]:
-    """Properties of the named blocks (all when none is named), or those of them that are called ``name``.
+    """Return the properties of the named blocks (all if none is named), or only those with the name ``name``.
 
     Raises ConfigError for unknown names.
     """

@@ -1,4 +1,4 @@
-"""Codes side by side: what is packed is unpacked again, and stands where the format says, for all codes and widths."""
+"""Proof of the packing of codes: unpacking inverts it, and codes are where the format says, for all codes and widths."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cdu_verif.formal.device import Device, harness
 
 
 class PackedCodes(wiring.Component):
-    """The combinational functions of :mod:`cdu.coding.code_packing` between ports.
+    """Combinational functions of :mod:`cdu.coding.code_packing` between ports.
 
     Ports
     -----
     row, bits_log2
         8 codes in a byte each, and the binary logarithm of their bits.
     behind
-        What stands behind the codes when they are unpacked.
+        Bits behind the codes when they are unpacked.
     together, back
         The codes side by side, and unpacked again.
     count, size
@@ -60,5 +60,5 @@ class PackedCodes(wiring.Component):
 
 
 def packing_harness(device: Device) -> str:
-    """Code n stands at bit ``n * bits``, zeros behind the last one; unpacking gives the codes, whatever stands behind them."""
+    """Return a harness: code n is at bit ``n * bits``, zeros behind the last one; unpacking gives the codes, for any rest."""
     return harness(device, instance("code_packing_rules", {"CODES": LANES, "VALUE_BITS": VALUE_BITS}, {}))

@@ -1,4 +1,4 @@
-"""The coder of BRC: the bytes of a block that leave, and its rows, are those that the format says of what has entered."""
+"""Proofs of the coder of BRC: the bytes and the rows of a block that leave are those of the format for its input."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ BUILT = partial(only, mode=Mode.BRC)
 
 
 def encoder_content(config: CduConfig) -> Property:
-    """Of ``brc_encoder``."""
+    """Return the property that ``brc_encoder`` gives the right bytes."""
     return _content("brc_encoder", "Slices of a block are the bytes of its rows, with a bit for each value.", _encoder, config)
 
 
 def decoder_content(config: CduConfig) -> Property:
-    """Of ``brc_decoder``."""
+    """Return the property that ``brc_decoder`` gives the right rows."""
     return _content("brc_decoder", "Rows of a block are those of the bytes in its slice.", _decoder, config)
 
 

@@ -1,4 +1,4 @@
-"""The counters of a channel: no simulation is as long as most of their bits take."""
+"""Proofs of the counters of a channel, most of whose bits no simulation is long enough to reach."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cdu_spec.registers import REGISTER_BITS, Channel
 from cdu_verif.formal.binding import instance
 from cdu_verif.formal.device import Device, harness
 
-#: Counters of two registers, and the port whose number they add up; None: busy cycles.
+#: Counters of two registers, and the port whose numbers they sum; None: busy cycles.
 _WIDE = {"cycles": None, "values": "values", "bytes": "packed"}
 _PARTS = {"lower": REGISTER_BITS, "upper": REGISTER_BITS, "carry": 1}
 #: Counters of busy cycles in which one signal of a port is high and the other is not.
@@ -17,12 +17,12 @@ _WAITING = {
     "output_stall": ("output_valid", "output_ready"),
 }
 _CLEAR = "command__clear_counters"
-#: The high half of the counter whose low half was read last: the registers of all three show it.
+#: The high half of the counter whose low half was read last: the registers of all three counters show it.
 _KEPT = "cycles_high"
 
 
 def probes(channel: Channel) -> dict[str, int]:
-    """What the harness sees of a channel in the whole control."""
+    """Return the signals of a channel inside the whole control that the harness observes, with their bits."""
     wide = {f"{name}_{part}": bits for name in _WIDE for part, bits in _PARTS.items()}
     narrow = dict.fromkeys((*_WAITING, "jobs_done"), REGISTER_BITS)
     events = dict.fromkeys(("busy", "ended", _CLEAR, *(f"{name}_low_read" for name in _WIDE)), 1)
@@ -30,7 +30,7 @@ def probes(channel: Channel) -> dict[str, int]:
 
 
 def counters_harness(channel: Channel, device: Device) -> str:
-    """Every counter of a channel beside its sum, and both registers of one as they are read; all inputs are free."""
+    """Return a harness with every counter of a channel beside its sum, and its two registers as read; inputs are free."""
     widths = {port["name"]: port["width"] for port in device.ports}
 
     def inner(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The device under proof, and the Verilog module that surrounds it with free inputs."""
+"""Device under proof, and the Verilog module that surrounds it with free inputs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Stream:
     signals: Mapping[str, str]
 
     def signal(self, role: str) -> str:
-        """Verilog expression for a role; a stream that is always valid or always ready has no port for that."""
+        """Return the Verilog expression for a role; a stream that is always valid or always ready has no port for that."""
         return self.signals.get(role, "1'b1")
 
 
@@ -56,7 +56,7 @@ class Probe:
 
     @property
     def wire(self) -> str:
-        """Name in the harness."""
+        """Return the name in the harness."""
         return f"inner_{self.path.replace('.', '__')}"
 
 
@@ -73,7 +73,7 @@ class Device:
     ports
         ``ports`` of the manifest.
     probes
-        What else the harness sees: helper invariants of an induction speak of it.
+        Further signals that the harness observes, for helper invariants of an induction.
     """
 
     name: str
@@ -82,12 +82,12 @@ class Device:
     probes: tuple[Probe, ...] = ()
 
     def probed(self, widths: Mapping[str, int]) -> Device:
-        """The device with probes, of which the widths are given by path."""
+        """Return the device with probes, whose widths are given by path."""
         return replace(self, probes=tuple(Probe(path, width) for path, width in widths.items()))
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """All stream ports, as the manifest tells them, and the channels of AXI ports, as their names do."""
+        """Return all stream ports, as in the manifest, and the channels of AXI ports, by their names."""
         found: dict[str, dict[str, Mapping[str, Any]]] = {}
         for port in self.ports:
             if "stream" in port:
@@ -105,20 +105,20 @@ class Device:
         return (*own, *(Stream(*channel) for channel in channels))
 
     def field(self, port: str, *path: str) -> str:
-        """Verilog expression for a field of a port. Raises KeyError when there is none."""
+        """Return the Verilog expression for a field of a port. Raises KeyError if there is none."""
         offset, width = self._place(port, path)
         return f"{port}[{offset} +: {width}]"
 
     def offset(self, port: str, *path: str) -> int:
-        """First bit of a field of a port. Raises KeyError when there is none."""
+        """Return the first bit of a field of a port. Raises KeyError if there is none."""
         return self._place(port, path)[0]
 
     def width(self, port: str, *path: str) -> int:
-        """Bits of a field of a port. Raises KeyError when there is none."""
+        """Return the bits of a field of a port. Raises KeyError if there is none."""
         return self._place(port, path)[1]
 
     def _place(self, port: str, path: tuple[str, ...]) -> tuple[int, int]:
-        """First bit and width of a field."""
+        """Return the first bit and the width of a field."""
         fields = next(entry["fields"] for entry in self.ports if entry["name"] == port)
         offset, width = 0, 0
         for name in path:
@@ -128,32 +128,32 @@ class Device:
 
 
 def of_block(block: str, config: CduConfig) -> Device:
-    """A block by name, as ``cdu generate --block`` delivers it, and with the names that nothing in it uses: probes may."""
+    """Return a block by name, as ``cdu generate --block`` delivers it, with unused names, which probes may need."""
     made = generator.kept(config, block, every_name=True)
     return Device(made.top, made.verilog, tuple(made.manifest["ports"]))
 
 
 def of_component(component: Component[Any], name: str, config: CduConfig) -> Device:
-    """A component that is part of a block, written by the same generator."""
+    """Return a component that is part of a block, written by the same generator."""
     top = top_name(name)
     text = convert(component, top, config, every_name=True)
     return Device(top, text, tuple(manifest(component, name, config, {f"{name}.v": text})["ports"]))
 
 
 def harness(device: Device, body: str = "", free: Mapping[str, int] | None = None, resets: bool = True) -> str:
-    """Verilog text of the harness.
+    """Return the Verilog text of the harness.
 
-    Every input of the device is free in every cycle, every port a wire of its own name. All registers of the device begin
-    with any content; ``rst`` is high in the first cycle and, with ``resets``, in any later ones.
+    Every input of the device is free in every cycle, every port a wire of its own name. All registers of the device begin with
+    arbitrary content; ``rst`` is high in the first cycle and, with ``resets``, possibly in later ones.
 
     Parameters
     ----------
     device
-        What is surrounded.
+        Device to surround.
     body
         Verilog of the checkers and assumptions.
     free
-        Masks of the bits that are free, for inputs of which the others are 0.
+        Masks of the free bits, for inputs whose other bits are 0.
     resets
         Whether a reset may come at any time.
     """

@@ -1,4 +1,4 @@
-"""The coder of GMC: the tables read back what is coded, and what leaves a decoder is what the format says, for any bytes."""
+"""Proofs of the coder of GMC: tables decode what they encode, and a decoder follows the format for any bytes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cdu_verif.formal.stream_rules import with_assumptions
 
 
 def _with_length(bits: int) -> int:
-    """Bits of a register with so many bits and their number."""
+    """Return the bits of a register with ``bits`` bits and their number."""
     return bits + bits.bit_length()
 
 
 _PREFIX_BITS = 2 * MASK_BITS + A_BITS + B_BITS
 _LENGTH_BITS = 4
-#: Of a slot of 10 bytes.
+#: Bits of a slot of 10 bytes.
 _SLICE_BITS = 80
 
-#: Bits that a block begins with: those of DC, and the classes of the first column.
+#: Bits at the beginning of a block: those of DC, and the classes of the first column.
 _BEGIN_BITS = gmc.MAX_CATEGORY + A_BITS + B_BITS
-#: What is seen of an encoder's stages.
+#: Signals of an encoder's stages that proofs observe.
 ENCODER_PROBES = {
     **dict.fromkeys(("moves0", "moves1", "moves2"), 1),
     **dict.fromkeys(("valid", "first", "ends", "number"), 3),
@@ -40,7 +40,7 @@ ENCODER_PROBES = {
     "column3": _with_length(COLUMN_BITS),
 }
 
-#: The lemmas of gmc_encoder_rules.sv in turn: those before one are assumed.
+#: The lemmas of gmc_encoder_rules.sv in order; each assumes those before it.
 ENCODER_LEMMAS = {
     "order": "Columns pass the stages in order, none is lost, none comes twice.",
     "classes": "Classes, masks and fields of a column are those of its coefficients.",
@@ -52,7 +52,7 @@ ENCODER_LEMMAS = {
     "column_fields": "Fields stand behind the classes, and no bit behind them.",
     "column": "The coefficients are read back from the whole column.",
 }
-#: Of an encoder whose slots have 10 bytes, what is seen of its last stage.
+#: Bits of the last stage of an encoder whose slots have 10 bytes.
 _KEPT_BITS = BODY_AT + _BEGIN_BITS + COLUMN_BITS
 SLOTS_PROBES = {name: ENCODER_PROBES[name] for name in ("valid", "first", "ends", "begin2", "category2", "column3")} | {
     **dict.fromkeys(("accepts", "waits", "whole", "store.i__valid", "store.i__ready"), 1),
@@ -61,7 +61,7 @@ SLOTS_PROBES = {name: ENCODER_PROBES[name] for name in ("valid", "first", "ends"
     "part": BlockPart(_SLICE_BITS // 8).size,
 }
 
-#: What is seen of a decoder whose slices have 10 bytes.
+#: Signals of a decoder whose slices have 10 bytes.
 _WINDOW_BITS = COLUMN_BITS + _PREFIX_BITS + _SLICE_BITS
 DECODER_PROBES = {
     "window": _WINDOW_BITS,
@@ -92,29 +92,29 @@ DECODER_PROBES = {
 }
 
 
-#: Of those, what a column is told by.
+#: Signals that determine a column.
 COLUMN_PROBES = {name: DECODER_PROBES[name] for name in ("window", "present", "number", "length", "prefix")}
-#: Of those, what the window moves by.
+#: Signals that determine the window.
 WINDOW_PROBES = {
     name: DECODER_PROBES[name] for name in ("window", "filled", "fill", "busy", "more", "turn", "go", "first_bits", "length")
 }
 
 
 def encoder_harness(device: Device, lemma: int) -> str:
-    """One lemma of those by which the tables read every column back from the bits that the encoder makes of it."""
+    """Return a harness for one lemma; together they prove that tables decode the encoder's bits of every column."""
     parameters = {"PROVEN": lemma, "COLUMN_BITS": COLUMN_BITS, "BEGIN_BITS": _BEGIN_BITS, **_tables()}
     return with_assumptions(device, instance("gmc_encoder_rules", parameters, fields(device, "i__payload", "values", "ends")))
 
 
 def slots_harness(device: Device) -> str:
-    """Slots are the bits of a block one behind the other."""
+    """Return a harness that proves that slots are the bits of a block one behind the other."""
     parameters = {"SLOT_BITS": _SLICE_BITS, "KEPT_BITS": _KEPT_BITS, "COLUMN_BITS": COLUMN_BITS, "BEGIN_BITS": _BEGIN_BITS}
     ports = {"part_data": f"inner_part[{_SLICE_BITS - 1}:0]", "part_ends": f"inner_part[{_SLICE_BITS}]"}
     return with_assumptions(device, instance("gmc_slots_rules", parameters, ports))
 
 
 def store_harness(device: Device, lengths: bool) -> str:
-    """Blocks leave a :class:`~cdu.coding.block_store.BlockStore` as the format has them: heads and lengths, or bits."""
+    """Return a harness for the blocks that leave a :class:`~cdu.coding.block_store.BlockStore`: heads and lengths, or bits."""
     parameters = {
         "LENGTHS": int(lengths),
         "SLOT_BITS": _SLICE_BITS,
@@ -132,20 +132,20 @@ def store_harness(device: Device, lengths: bool) -> str:
 
 
 def window_harness(device: Device) -> str:
-    """A slice stands behind the bits that are in the window, and the bits of a column go, whatever the registers hold."""
+    """Return a harness that proves that slices are appended to the window and columns removed, in any state of registers."""
     parameters = {"SLICE_BITS": _SLICE_BITS, "WINDOW_BITS": _WINDOW_BITS}
     return with_assumptions(device, instance("gmc_window_rules", parameters, fields(device, "i__payload", "data")))
 
 
 def column_harness(device: Device) -> str:
-    """Masks, classes and lengths of a column are those of the tables, whatever stands in the registers of a decoder."""
+    """Return a harness that compares masks, classes and lengths of a column with the tables, in any state of registers."""
     parameters = {"PREFIX_BITS": _PREFIX_BITS, "COLUMN_BITS": COLUMN_BITS, **_tables()}
     ports = {"prefix_bits": f"inner_window[{_PREFIX_BITS - 1}:0]"}
     return with_assumptions(device, instance("gmc_column_rules", parameters, ports))
 
 
 def decoder_harness(device: Device) -> str:
-    """What leaves is what section 3 of the format says of first slices, and of the bits in the window, whatever bytes come."""
+    """Return a harness that compares the output with section 3 of the format, for any first slices and bits in the window."""
     parameters = {
         "SLICE_BITS": _SLICE_BITS,
         "WINDOW_BITS": _WINDOW_BITS,
@@ -162,12 +162,12 @@ def decoder_harness(device: Device) -> str:
 
 
 def _tables() -> dict[str, int]:
-    """Parameters with the code words of all tables."""
+    """Return parameters with the code words of all tables."""
     return _table("A", gmc.A_CODES) | _table("B", gmc.B_CODES) | _table("MASK", gmc.MASK_CODES)
 
 
 def _table(name: str, codes: gmc.Codes) -> dict[str, int]:
-    """Parameters with the code words of a table."""
+    """Return parameters with the code words of a table."""
     words = [word for row in codes for word in row]
     size = gmc.longest(codes)
     return {

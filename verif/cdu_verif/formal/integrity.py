@@ -1,4 +1,4 @@
-"""What writes and checks a CRC."""
+"""Properties of the blocks that append and check a CRC."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def words_property(
     ports: Mapping[str, str],
     words: Sequence[str],
 ) -> Property:
-    """A property of a block, by the harness ``BLOCK_rules``, which looks at the streams ``words``."""
+    """Return a property of a block, proven with the harness ``BLOCK_rules``, which observes the streams ``words``."""
 
     def harness(found: Device) -> str:
         bound = dict(ports)

@@ -1,7 +1,7 @@
-"""What helper invariants see: registers of blocks with several lanes, so that their order can be shown by induction.
+"""Signals for helper invariants: registers of blocks with several lanes, to prove their order by induction.
 
-The invariants (``distributor_order.sv``, ``gatherer_order.sv``, ``collector_order.sv``) say how many items the registers hold
-and at which place of them the followed item stands. Each is an assertion like any other: it is proven with the property.
+The invariants (``distributor_order.sv``, ``gatherer_order.sv``, ``collector_order.sv``) state how many items the registers
+hold and the position of the followed item among them. Each is an assertion that is proven together with the property.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from cdu_verif.formal.device import Device
 
 #: Bits of a row of values.
 ROW_BITS = LANES * VALUE_BITS
-#: What is seen of the ring of words in a lane.
+#: Signals of the ring of words in a lane that invariants observe.
 LANE_PROBES = ("words", "held", "entering", "leaving", "row")
 
 
 def lane_probes(device: Device, port: str, lanes: int, beats: int) -> dict[str, int]:
-    """What is seen of the ring of words in every lane of a distributor or a gatherer; ``port`` has the payload of a word."""
+    """Return the probes of the ring of words in each lane of a distributor or gatherer; ``port`` has a word's payload."""
     words = BLOCK_SIDE // beats
     bits = (words - 1).bit_length()
     width = next(entry["width"] for entry in device.ports if entry["name"] == port)
@@ -26,7 +26,7 @@ def lane_probes(device: Device, port: str, lanes: int, beats: int) -> dict[str, 
 
 
 def collector_probes(lanes: int, slice_bytes: int, word_bytes: int) -> dict[str, int]:
-    """What is seen of a collector."""
+    """Return the probes of a collector, with their bits."""
     bits = (word_bytes - 1).bit_length()
     probes = {"level": bits, "place": bits, "end": bits + 1, "valid": 1, "last": 1, "flush": 1}
     probes |= {"ring": 8 * ring_bytes(slice_bytes), "spilled": 8 * (slice_bytes - 1), "spilled_count": bits}
@@ -34,5 +34,5 @@ def collector_probes(lanes: int, slice_bytes: int, word_bytes: int) -> dict[str,
 
 
 def ring_bytes(slice_bytes: int) -> int:
-    """Bytes of the ring of a collector in which a slice stands."""
+    """Return the bytes of the ring of a collector, which holds a slice."""
     return 1 << (slice_bytes - 1).bit_length()

@@ -1,4 +1,4 @@
-"""The rules of streams of devices with queues, whose counters induction has to be told about."""
+"""Stream rules of devices with queues, whose counters need invariants for induction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cdu_verif.formal.stream_rules import stream_harness
 
 
 def queue_facts(device: Callable[[CduConfig], Device], depths: Mapping[str, int]) -> StreamFacts:
-    """Facts of a device with queues, by the modules that their counters stand in, of these depths."""
+    """Return the facts of a device with queues of these depths, by the modules of their counters."""
 
     def held(config: CduConfig) -> Device:
         probes: dict[str, int] = {}

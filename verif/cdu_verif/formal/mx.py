@@ -1,4 +1,4 @@
-"""Encoder and decoder of MX against the definition of the formats."""
+"""Proofs of the encoder and decoder of MX against the definition of the formats."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from cdu_verif.formal.binding import fields, instance
 from cdu_verif.formal.device import Device, harness
 from cdu_verif.formal.stream_rules import stream_harness, with_assumptions
 
-#: What is seen of the line of rows in the encoder: name and bits.
+#: Signals of the line of rows in the encoder that proofs observe, with their bits.
 LINE_PROBES = {"waiting": BLOCK_ROWS, "left": BLOCK_ROWS.bit_length(), "number": (BLOCK_ROWS - 1).bit_length(), "heads": 1}
 
 
 class CodedValue(wiring.Component):
-    """The arithmetic of :mod:`cdu.values.mx_element` between ports, without registers.
+    """Arithmetic of :mod:`cdu.values.mx_element` between ports, without registers.
 
     Ports
     -----
     value, most
         A float32 pattern, and the one of the greatest magnitude of its block.
     format, rceil
-        As at the encoder.
+        Format and scale rule, as for the encoder.
     code
-        Of the value.
+        Code of the value.
     """
 
     value: Signal
@@ -53,12 +53,12 @@ class CodedValue(wiring.Component):
 
 
 def line_rules(device: Device) -> str:
-    """The stream rules, with what the counters of the encoder mean."""
+    """Return a harness of the stream rules, with the invariants of the encoder's counters."""
     return stream_harness(device, body=instance("mx_encoder_rules", {"ROWS": BLOCK_ROWS}, {}))
 
 
 def encoder_harness(kind: BlockFormat, blocks: int, device: Device) -> str:
-    """Order and scales of the first blocks, of which any one has this format and either rule."""
+    """Return a harness for order and scales of the first blocks, any one of which has this format and either rule."""
     parameters = _scale(kind) | {
         "LANES": LANES,
         "ROWS": BLOCK_ROWS,
@@ -74,25 +74,25 @@ def encoder_harness(kind: BlockFormat, blocks: int, device: Device) -> str:
 
 
 def element_harness(kind: BlockFormat, device: Device) -> str:
-    """Codes of :class:`CodedValue` in this format."""
+    """Return a harness for codes of :class:`CodedValue` in this format."""
     parameters = _scale(kind) | _element(kind) | {"FORMAT": kind.number, "OCTAVES": kind.emax - kind.emin}
     return harness(device, instance("mx_element_rules", parameters, {}))
 
 
 def decoder_harness(kind: BlockFormat, device: Device) -> str:
-    """Every lane of every transfer is the product of code and scale; from the first row that heads a block on."""
+    """Return a harness: every lane of every transfer is the product of code and scale, from the first block's head on."""
     parameters = _element(kind) | {"LANES": LANES, "FORMAT": kind.number, "INFINITE": int(kind.has_infinity)}
     ports = {**fields(device, "i__payload", "scale", "codes", "heads", "format"), "o_values": "o__payload"}
     return with_assumptions(device, instance("mx_decoder_rules", parameters, ports))
 
 
 def _scale(kind: BlockFormat) -> dict[str, int]:
-    """Parameters of ``harness/mx_scale_reference.sv``."""
+    """Return the parameters of ``harness/mx_scale_reference.sv``."""
     return {"FRACTION_BITS": kind.fraction_bits, "EMAX": kind.emax, "FRACTION": kind.greatest_fraction}
 
 
 def _element(kind: BlockFormat) -> dict[str, int]:
-    """Parameters that ``harness/mx_element_reference.sv`` has in common with the decoder's rules."""
+    """Return the parameters that ``harness/mx_element_reference.sv`` shares with the decoder's rules."""
     return {
         "FRACTION_BITS": kind.fraction_bits,
         "BIAS": -kind.emin,

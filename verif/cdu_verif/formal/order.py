@@ -1,8 +1,8 @@
-"""Nothing is lost, doubled or put in another order.
+"""Proofs that nothing is lost, duplicated or reordered.
 
-One item that enters is chosen freely and followed (``harness/follow.sv``): how many items leave before it is known when it
-enters, and when these have left, the next one must be it. As the choice is free this holds for all items. Items are followed by
-one bit of their payload; the other bits take the same way, by the same selections.
+One item that enters is chosen freely and followed (``harness/follow.sv``): the number of items that leave before it is known
+when it enters, and when these have left, the next one must be it. As the choice is free this holds for all items. Items are
+followed by one bit of their payload; the other bits take the same way, by the same selections.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _BYTES = ("data", "count", "last")
 
 
 def transposer_harness(device: Device, width: int) -> str:
-    """Value at ``column`` of row ``row`` of any block leaves in lane ``row`` of beat ``column`` of the same block."""
+    """Return a harness: the value at ``column`` of row ``row`` of any block leaves in lane ``row`` of beat ``column``."""
     return with_assumptions(device, instance("transposer_order", {"WIDTH": width, "BLOCK_SIDE": BLOCK_SIDE}, {}))
 
 
 def distributor_harness(device: Device, lanes: int, beats: int) -> str:
-    """Rows of the blocks that are a lane's turn leave at that lane, one by one, marked where a block ends."""
+    """Return a harness: rows of the blocks of a lane's turn leave at that lane, in order, marked where a block ends."""
     ports = {
         **fields(device, "i__payload", *_WORD),
         **lane_fields(device, "o", lanes, *_ROW),
@@ -36,7 +36,7 @@ def distributor_harness(device: Device, lanes: int, beats: int) -> str:
 
 
 def gatherer_harness(device: Device, lanes: int, beats: int) -> str:
-    """Rows of a lane leave in words, in turn block by block; a word is full or ends its block."""
+    """Return a harness: rows of a lane leave in words, in turn block by block; a word is full or ends its block."""
     ports = {
         **fields(device, "o__payload", *_WORD),
         **lane_fields(device, "i", lanes, *_ROW),
@@ -48,7 +48,7 @@ def gatherer_harness(device: Device, lanes: int, beats: int) -> str:
 
 
 def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: int) -> str:
-    """Bytes of the slices of the lane whose turn it is leave without gaps; a job ends with its last byte and no other."""
+    """Return a harness: bytes of slices leave lane by lane in turn without gaps; a job ends with its last byte and no other."""
     parameters = {
         "LANES": lanes,
         "SLICE_BYTES": slice_bytes,
@@ -65,9 +65,9 @@ def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: 
 
 
 def width_harness(device: Device, i_bytes: int, o_bytes: int, partial: bool = False) -> str:
-    """Bytes of words leave once, in order, each in its own job; words are full but for the last one of a job.
+    """Return a harness: bytes of words leave once, in order, in their job; words are full except for a job's last one.
 
-    ``partial`` words enter with as many bytes as they have, else they count as full, but for the last one of a job.
+    ``partial`` words enter with as many bytes as they have, otherwise they count as full, except for the last one of a job.
     """
     ports = {**fields(device, "i__payload", *_BYTES), **fields(device, "o__payload", *_BYTES)}
     body = instance("width_order", {"I_BYTES": i_bytes, "O_BYTES": o_bytes, "PARTIAL": int(partial)}, ports)
@@ -75,9 +75,9 @@ def width_harness(device: Device, i_bytes: int, o_bytes: int, partial: bool = Fa
 
 
 def alignment_harness(device: Device, beats: int, to_blocks: bool, width: int | None = None) -> str:
-    """Row ``row`` of block ``block`` of any tile leaves at its place in the other order of the tile.
+    """Return a harness: row ``row`` of block ``block`` of any tile leaves at its place in the other order of the tile.
 
-    With ``width``, all tiles have so many blocks, else any number.
+    With ``width``, all tiles have that many blocks, else any number.
     """
     parameters = {
         "BEATS": beats,
@@ -96,7 +96,7 @@ def alignment_harness(device: Device, beats: int, to_blocks: bool, width: int | 
 
 
 def one_bit_each(device: Device, port: str, size: int, name: str = "values") -> int:
-    """Mask of a payload: of a field of data the first of every ``size`` bits, of the other fields everything."""
+    """Return the mask of a payload: the first of every ``size`` bits of a field of data, all bits of the other fields."""
     entry = next(entry for entry in device.ports if entry["name"] == port)
     mask = (1 << int(entry["width"])) - 1
     found = next(part for part in entry["fields"] if part["name"] == name)
@@ -106,7 +106,7 @@ def one_bit_each(device: Device, port: str, size: int, name: str = "values") -> 
 
 
 def _ring_parameters(device: Device, port: str, lanes: int, beats: int) -> dict[str, int]:
-    """Parameters of a block with a ring of words in each lane; ``port`` has the payload of a word."""
+    """Return parameters of a block with a ring of words in each lane; ``port`` has the payload of a word."""
     words = BLOCK_SIDE // beats
     return {
         "LANES": lanes,
@@ -121,5 +121,5 @@ def _ring_parameters(device: Device, port: str, lanes: int, beats: int) -> dict[
 
 
 def _rings(lanes: int) -> dict[str, str]:
-    """The probes of the rings, as arrays by lane."""
+    """Return the probes of the rings, as arrays by lane."""
     return {f"inner_{name}": concat([f"inner_lane{lane}__{name}" for lane in range(lanes)]) for name in LANE_PROBES}

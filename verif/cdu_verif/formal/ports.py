@@ -1,4 +1,4 @@
-"""What stands at the ports of a unit: words with a count of bytes, packets that an abort cuts, scales from two sources."""
+"""Proofs of the ports of a unit: words with a count of bytes, packets cut by an abort, scales from two sources."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from cdu_verif.formal.binding import fields, instance
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.stream_rules import with_assumptions
 
-#: Jobs that wait in a join of scales.
+#: Number of jobs that wait in a join of scales.
 _WAITING_JOBS = 9
 
 
 def sender_harness(device: Device) -> str:
-    """An end of a job is that of a packet of which a word was accepted since the last cut; what a cut leaves is shown."""
+    """Return a harness: a job ends with a packet of which a word was accepted since the last cut; a cut's rest is shown."""
     return with_assumptions(device, instance("sender_ends", {}, fields(device, "i__payload", "last")))
 
 
 def receiver_harness(device: Device, size: int) -> str:
-    """Bytes leave once, in order; no word is empty, but for that of a packet without bytes; a packet ends with its last byte.
+    """Return a harness for a receiver.
 
-    As many packets leave as come, those without bytes included: more than two cannot be inside.
+    Bytes leave once, in order; no word is empty, except for a packet without bytes; a packet ends with its last byte.
+
+    As many packets leave as come, including those without bytes: more than two cannot be inside.
     """
     body = instance("receiver_order", {"BYTES": size}, fields(device, "o__payload", "data", "count", "last"))
     return with_assumptions(device, body, {"tdata": sum(1 << 8 * place for place in range(size))})
 
 
 def scale_join_harness(device: Device) -> str:
-    """The n-th packet of scales comes from the source that the n-th job names, and is whole."""
+    """Return a harness that proves that the n-th packet of scales comes from the n-th job's source, and is whole."""
     parameters = {
         "REGISTERS": ScaleSource.REGISTERS,
         "PORT": ScaleSource.PORT,

@@ -1,4 +1,4 @@
-"""Nothing hangs: when every input is offered and every output accepted, data move within a known number of cycles."""
+"""Proofs of progress: if every input is offered and every output accepted, data move within a known number of cycles."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cdu_verif.formal.stream_rules import with_assumptions
 
 
 def progress_harness(device: Device, cycles: int, watched: tuple[str, ...] = (), limits: str = "") -> str:
-    """From any moment on all inputs stay valid and all outputs ready; one of ``watched`` transfers at least every ``cycles``.
+    """Return a harness: once all inputs stay valid and all outputs ready, one of ``watched`` transfers within ``cycles``.
 
     Before that moment, everything is free. Without ``watched``, any stream will do. ``limits`` are assumptions, in Verilog,
-    about what comes in.
+    about the inputs.
     """
     offered = [
         stream.signal("valid" if stream.received else "ready")
@@ -30,7 +30,7 @@ def progress_harness(device: Device, cycles: int, watched: tuple[str, ...] = (),
 
 
 def job_progress_harness(device: Device, cycles: int) -> str:
-    """:func:`progress_harness` for a block with a stream of jobs: their counts are at least 1, their beats whole blocks."""
+    """Return :func:`progress_harness` for a block with a stream of jobs: counts are at least 1, beats whole blocks."""
     mode, beats = device.field("job__payload", "mode"), device.field("job__payload", "beats")
     limits = [f"assume ({device.field('job__payload', name)} != 0);" for name in ("beats", "row_beats", "channel_rows")]
     limits.append(f"assume ({mode} >= {min(Mode):d} && {mode} <= {max(Mode):d} && {beats} % {BLOCK_SIDE} == 0);")

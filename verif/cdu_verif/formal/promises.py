@@ -1,4 +1,4 @@
-"""What a block is promised of its inputs beyond the stream rules, as assumptions about them."""
+"""Assumptions about the inputs of a block beyond the stream rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cdu_verif.formal.device import Device
 
 #: Makes the assumptions for a device that is a block of a configuration.
 Promise = Callable[[Device, CduConfig], str]
-#: The configuration that a block is built for, of the one that is asked for: ``cdu.delivery.blocks``.
+#: Returns the configuration that a block is built for, from the given one: ``cdu.delivery.blocks``.
 Built = Callable[[CduConfig], CduConfig]
 
 _PORT = "i__payload"
@@ -23,7 +23,7 @@ _HANDSHAKE = {"i_valid": "i__valid", "i_ready": "i__ready"}
 
 
 def tags(built: Built = lambda config: config) -> Promise:
-    """Tags at all inputs are those of the modes that are built (``harness/promised_tag.sv``)."""
+    """Return the promise that tags at all inputs are those of built modes (``harness/promised_tag.sv``)."""
 
     def assumptions(device: Device, config: CduConfig) -> str:
         own = built(config)
@@ -47,7 +47,7 @@ def tags(built: Built = lambda config: config) -> Promise:
 
 
 def rows(built: Built) -> Promise:
-    """Rows of blocks enter (``harness/promised_rows.sv``), with tags."""
+    """Return the promise that inputs are rows of blocks (``harness/promised_rows.sv``), with tags."""
 
     def assumptions(device: Device, config: CduConfig) -> str:
         modes = built(config).packed_modes
@@ -63,7 +63,7 @@ def rows(built: Built) -> Promise:
 
 
 def slices(built: Built) -> Promise:
-    """Slices of packed blocks enter (``harness/promised_slices.sv``), with tags."""
+    """Return the promise that inputs are slices of packed blocks (``harness/promised_slices.sv``), with tags."""
 
     def assumptions(device: Device, config: CduConfig) -> str:
         own = built(config)
@@ -81,7 +81,7 @@ def slices(built: Built) -> Promise:
 
 
 def divisors(device: Device, config: CduConfig) -> str:
-    """No divisor is 0 (``harness/promised_divisors.sv``)."""
+    """Return the assumption that no divisor is 0 (``harness/promised_divisors.sv``)."""
     return instance("promised_divisors", {"ENTRIES": BLOCK_VALUES, "DIVISOR_BITS": DIVISOR_BITS}, {})
 
 

@@ -1,4 +1,4 @@
-"""What a proof is: a statement about a device, and a method that shows it."""
+"""Proofs: a statement about a device, and a method that proves it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 from cdu_verif.formal.device import Device
 
-#: How far a proof reaches when it holds for every reachable state.
+#: Reach of a proof that holds for every reachable state.
 UNBOUNDED = "unbounded"
 
 
@@ -18,7 +18,7 @@ class Verdict:
     """The outcome of one proof."""
 
     proven: bool
-    message: str = ""  #: of a failure: what was found
+    message: str = ""  #: of a failure: its description
     trace: Path | None = None  #: waveform (VCD) of the counterexample
 
 
@@ -27,19 +27,19 @@ class Method(Protocol):
 
     @property
     def engine(self) -> str:
-        """What does the work, for the table."""
+        """Return the engine, for the table."""
 
     @property
     def reach(self) -> str:
-        """:data:`UNBOUNDED`, or the bound in cycles from reset."""
+        """Return :data:`UNBOUNDED`, or the bound in cycles from reset."""
 
     def prove(self, device: Device, folder: Path) -> Verdict:
-        """Prove it in an empty ``folder``, which keeps the traces."""
+        """Prove the statement in an empty ``folder``, which keeps the traces."""
 
 
 @dataclass(frozen=True)
 class Property:
-    """One line of the table.
+    """One row of the table of proofs.
 
     Parameters
     ----------
@@ -48,11 +48,11 @@ class Property:
     name
         Short name, unique in the block.
     statement
-        What is proven, as a sentence for the reader.
+        Statement that is proven, as a sentence for the reader.
     device
         Makes the device; called when the proof begins.
     method
-        How it is proven.
+        Method of the proof.
     """
 
     block: str
@@ -63,14 +63,14 @@ class Property:
 
     @property
     def label(self) -> str:
-        """``transposer/order``."""
+        """Return a label such as ``transposer/order``."""
         return f"{self.block}/{self.name}"
 
 
 def prove(what: Property, folder: Path, mutate: Callable[[str], str] | None = None) -> Verdict:
-    """Generate the device of a property and prove it in ``folder``, which is made when missing.
+    """Generate the device of a property and prove it in ``folder``, which is made if missing.
 
-    ``mutate`` changes the Verilog text before: proofs are tried on faulty devices this way.
+    ``mutate`` changes the Verilog text first; in this way proofs are tried on faulty devices.
     """
     folder.mkdir(parents=True, exist_ok=True)
     device = what.device()

@@ -1,4 +1,4 @@
-"""``cdu formal``: properties of the generated Verilog, from what is asked for to the report of their proofs."""
+"""``cdu formal``: proofs of properties of the generated Verilog, and their report."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ from cdu_verif.formal.proof import Property
 
 @dataclass(frozen=True)
 class ProofSettings:
-    """What is proven. ConfigError for unknown names, UserError for a page without marks, MissingToolError without a solver.
+    """Settings of proofs.
+
+    Raises ConfigError for unknown names, UserError for a page without marks, MissingToolError without a solver.
 
     Parameters
     ----------
     config
-        Of all blocks.
+        Configuration of all blocks.
     folder
-        Where the solvers work.
+        Folder in which the solvers work.
     blocks
-        Their names; all when empty.
+        Names of the blocks; all if empty.
     name
-        Only properties that are called so.
+        Name of the properties to prove; all if None.
     page
-        Markdown page whose table takes the rows as well.
+        Markdown page whose table also receives the rows.
     """
 
     config: CduConfig
@@ -48,12 +50,12 @@ class ProofSettings:
 
     @property
     def properties(self) -> list[Property]:
-        """In the order of their blocks."""
+        """Return the properties in the order of their blocks."""
         return catalog.properties(self.config, self.blocks, self.name)
 
 
 def prove_blocks(settings: ProofSettings, command: str, progress: Progress | None = None) -> Report:
-    """Prove everything, as much at a time as there are processors; see :func:`cdu_verif.formal.campaign.report`."""
+    """Prove all properties, as many at a time as there are processors (:func:`cdu_verif.formal.campaign.report`)."""
     shown = progress or Silent()
     shown.say(f"{len(settings.properties)} properties")
 

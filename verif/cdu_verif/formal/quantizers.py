@@ -1,4 +1,4 @@
-"""Quantisers against their definitions, for all coefficients, shifts or divisors, and stalls."""
+"""Proofs of quantisers against their definitions, for all coefficients, shifts or divisors, and stalls."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from cdu_verif.formal.stream_rules import with_assumptions
 
 
 def quantizer_harness(config: CduConfig, device: Device, inverse: bool) -> str:
-    """Every lane of every transfer equals the reference of the transfer before it, with the shift of its column.
+    """Return a harness that compares every lane of every transfer with the reference, with the shift of its column.
 
     The references are ``q = sat8(round(c / 2**shift))``, by division, and ``c = sat12(q * 2**shift)``, in units with GMC with
-    the reconstruction point of the column. Shifts, bank and point are free, an entry counts in the cycle in which its column
-    enters.
+    the reconstruction point of the column. Shifts, bank and point are free; an entry takes effect in the cycle in which its
+    column enters.
     """
     bits = config.coefficient_bits
     x_bits, y_bits = (VALUE_BITS, bits) if inverse else (bits, VALUE_BITS)
@@ -41,20 +41,20 @@ def quantizer_harness(config: CduConfig, device: Device, inverse: bool) -> str:
     return with_assumptions(device, instance("shift_quantizer_arithmetic", parameters, fixed))
 
 
-#: Bits of the reciprocal of any divisor, and of the places by which a divisor is moved.
+#: Bits of the reciprocal of any divisor, and of the number of places by which a divisor is shifted.
 _RECIPROCAL_BITS = reciprocal(1 << (DIVISOR_BITS - 1)).bit_length()
 _PLACES_BITS = (DIVISOR_BITS - 1).bit_length()
 
 
 def division_probes(config: CduConfig) -> dict[str, int]:
-    """The registers of ``div_quantizer`` that :func:`division_harness` looks at, with their bits."""
+    """Return the registers of ``div_quantizer`` that :func:`division_harness` observes, with their bits."""
     return _probes(DivQuantizer.latency, _divided(config))
 
 
 def division_harness(config: CduConfig, device: Device) -> str:
-    """Every lane of every transfer has the quotient of the transfer before it by the divisor of its place.
+    """Return a harness that compares every lane of every transfer with the quotient by the divisor of its place.
 
-    Divisors are free, but for 0; an entry counts in the cycle in which its column enters.
+    Divisors are free, except for 0; an entry takes effect in the cycle in which its column enters.
     """
     own = {
         "ROUND": int(config.rounding_mode is Rounding.HALF_AWAY),
@@ -65,24 +65,24 @@ def division_harness(config: CduConfig, device: Device) -> str:
 
 
 def multiplication_probes(config: CduConfig) -> dict[str, int]:
-    """The registers of ``inverse_div_quantizer`` that :func:`multiplication_harness` looks at, with their bits."""
+    """Return the registers of ``inverse_div_quantizer`` that :func:`multiplication_harness` observes, with their bits."""
     return _probes(InverseDivQuantizer.latency, _multiplied(config))
 
 
 def multiplication_harness(config: CduConfig, device: Device) -> str:
-    """Every lane of every transfer has the product of the transfer before it and the divisor of its place."""
+    """Return a harness that compares every lane of every transfer with the product by the divisor of its place."""
     return _by_lane(config, device, "inverse_div_quantizer_rules", {}, _multiplied(config))
 
 
 def _divided(config: CduConfig) -> dict[str, int]:
-    """What each lane of ``div_quantizer`` has in its stages, with its bits."""
+    """Return the registers of each lane of ``div_quantizer``, with their bits."""
     bits = config.coefficient_bits
     first = {"negative1_": 1, "places1_": _PLACES_BITS, "dividend": bits, "reciprocal": _RECIPROCAL_BITS}
     return {**first, "negative2_": 1, "places2_": _PLACES_BITS, "product": bits + _RECIPROCAL_BITS}
 
 
 def _multiplied(config: CduConfig) -> dict[str, int]:
-    """The same of ``inverse_div_quantizer``."""
+    """Return the registers of each lane of ``inverse_div_quantizer``, with their bits."""
     return {"divisor": DIVISOR_BITS, "product": config.coefficient_bits + DIVISOR_BITS}
 
 

@@ -1,4 +1,4 @@
-"""Ranges of blocks: how they are found, that their steps cover them, and where they wait."""
+"""Proofs of the ranges of blocks: how they are found, that their steps cover them, and where they wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cdu_verif.formal.progress import progress_harness
 from cdu_verif.formal.queues import queue_counters, queue_probes
 from cdu_verif.formal.stream_rules import stream_harness, with_assumptions
 
-#: Blocks that a range store has room for.
+#: Number of blocks that a range store has room for.
 _SLOTS = 2 * TILE_BLOCKS
 _RANGE_BITS = Range().size
 _ENTRY_BITS = _RANGE_BITS + (TILE_BLOCKS - 1).bit_length()
@@ -22,10 +22,10 @@ _ENTRY_BITS = _RANGE_BITS + (TILE_BLOCKS - 1).bit_length()
 #: Bits of a range that are followed, one of each field.
 _BITS_FOLLOWED = (0, BASE_BITS, BASE_BITS + MANTISSA_BITS)
 
-#: Parameters of what is said of its ring.
+#: Parameters of the rules of its ring.
 _RING = {"SLOTS": _SLOTS, "TILE_BLOCKS": TILE_BLOCKS, "ENTRY_BITS": _ENTRY_BITS, "RANGE_BITS": _RANGE_BITS}
 
-#: What is seen of a range store.
+#: Signals of a range store that proofs observe.
 STORE_PROBES = {
     "used": _SLOTS.bit_length(),
     "complete": _SLOTS.bit_length(),
@@ -35,7 +35,7 @@ STORE_PROBES = {
     "ring": _SLOTS * _ENTRY_BITS,
 }
 
-#: What is seen of the arithmetic of a range finder.
+#: Signals of the arithmetic of a range finder that proofs observe.
 STEP_PROBES = {
     "found__valid": 1,
     "found__ready": 1,
@@ -55,29 +55,29 @@ STEP_PROBES = {
 }
 
 
-#: Queues in a range finder by the name of their signals, with their depths; the second one is there with P above 1 only.
+#: Queues in a range finder by the name of their signals, with their depths; the second exists with P above 1 only.
 _QUEUES = {"waiting.queue": 4, "statistics.tiles.queue": 2}
 
 
 def finder_probes(beats: int) -> dict[str, int]:
-    """What is seen of the queues of a range finder."""
+    """Return the probes of the queues of a range finder."""
     queues = list(_QUEUES.items())[: 1 if beats == 1 else 2]
     return {name: width for path, depth in queues for name, width in queue_probes(path, depth).items()}
 
 
 def finder_rules(device: Device) -> str:
-    """The stream rules, with what the counters of queues mean: so many places are taken between the one and the other."""
+    """Return a harness of the stream rules, with the invariants of the queues' counters."""
     seen = {probe.path for probe in device.probes}
     checks = "".join(queue_counters(path, depth) for path, depth in _QUEUES.items() if f"{path}.level" in seen)
     return stream_harness(device, body=checks)
 
 
 def step_harness(device: Device) -> str:
-    """From least and greatest value to the step, with any stalls.
+    """Return a harness for the step found from least and greatest value, with any stalls.
 
-    ``D = m * 2**e`` is the least number with so many significant bits that is not below ``max(1, ceil(R / B))``. So it covers
-    the range, ``B * D >= R``; and no code is decoded to more than 65535. Mean, least and greatest value stay as they are, for
-    they are the statistics of a block.
+    ``D = m * 2**e`` is the least number with that many significant bits that is not below ``max(1, ceil(R / B))``. So it
+    covers the range, ``B * D >= R``; and no code is decoded to more than 65535. Mean, least and greatest value pass unchanged,
+    because they are the statistics of a block.
     """
     parameters = {
         "BASE_BITS": BASE_BITS,
@@ -103,9 +103,9 @@ def step_harness(device: Device) -> str:
 
 
 def enclosing_harness(device: Device, beats: int, free_of_value: int, width: int | None = None) -> str:
-    """Any value of any block lies between the least and the greatest value that are found for it.
+    """Return a harness that proves that every value of a block is between the least and greatest value found for it.
 
-    The values come in tiles of ``width`` blocks, of any number without, row by row; of each value the bits ``free_of_value``
+    The values come in tiles of ``width`` blocks (default: of any number), row by row; the bits ``free_of_value`` of each value
     are free.
     """
     parameters = {
@@ -131,32 +131,32 @@ def enclosing_harness(device: Device, beats: int, free_of_value: int, width: int
 
 
 def _ring(device: Device) -> str:
-    """What the registers of a range store mean."""
-    outputs = ("enters", "entered", "width", "slots", "others")  # of which nothing else is asked here
+    """Return an instance of the invariants of a range store's registers."""
+    outputs = ("enters", "entered", "width", "slots", "others")  # unused here
     ports = fields(device, "i__payload", "ends", "blocks") | dict.fromkeys(outputs, "")
     return instance("range_ring", _RING, ports)
 
 
 def store_rules(device: Device) -> str:
-    """The stream rules, and the ring never holds more blocks than it has entries."""
+    """Return a harness of the stream rules, and that the ring never holds more blocks than it has entries."""
     return stream_harness(device, body=_ring(device))
 
 
 def store_progress(device: Device, cycles: int) -> str:
-    """With all inputs offered and all outputs accepted something moves."""
+    """Return a harness: with all inputs offered and all outputs accepted something moves within ``cycles`` cycles."""
     return progress_harness(device, cycles, limits=_ring(device))
 
 
 def order_probes(beats: int) -> dict[str, int]:
-    """What is seen of a range store whose order is proven."""
+    """Return the probes of a range store for the proof of its order."""
     words = BLOCK_SIDE * TILE_BLOCKS // beats
     return {**STORE_PROBES, "present": 1, "ranges": TILE_BLOCKS * _RANGE_BITS, "number": (words - 1).bit_length()}
 
 
 def store_order(device: Device, beats: int) -> str:
-    """Beats leave with the range that came with their block; in mode actnn with that of the first block of their tile.
+    """Return a harness: beats leave with the range of their block; in mode actnn of the first block of their tile.
 
-    Tiles are assumed to leave as they entered, which is a property of the alignment buffer between.
+    Tiles are assumed to leave in the order in which they entered, a property of the alignment buffer in between.
     """
     parameters = _RING | {
         "BEATS": beats,
@@ -176,7 +176,7 @@ def store_order(device: Device, beats: int) -> str:
 
 
 def join_rules(device: Device) -> str:
-    """The stream rules in modes with ranges; in the other ones the range of a word means nothing and may change."""
+    """Return a harness of the stream rules; in modes without ranges the range of a word is meaningless and may change."""
     mode = device.field("i__payload", "tag", "mode")
     ranged = " || ".join(f"{mode} == {mode_with_range:d}" for mode_with_range in (Mode.DIVISION, Mode.ACTNN))
     return stream_harness(device, body=f"  always @* if (i__valid) assume ({ranged});\n")

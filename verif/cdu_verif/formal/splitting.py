@@ -1,4 +1,4 @@
-"""The splitter: what it hands out is the payload of every job, cut where its blocks end."""
+"""Proofs of the splitter: its slices are the payload of every job, cut where its blocks end."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cdu_verif.formal.binding import concat, fields, instance, lane_fields, mask
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.stream_rules import with_assumptions
 
-#: Most beats of a job.
+#: Greatest number of beats of a job.
 _MOST_BEATS = 31
 
 
 def splitter_harness(config: CduConfig, device: Device, free_of_byte: int) -> str:
-    """Byte ``place`` of the payload of job ``number``, both chosen freely, is that byte of the job's slices.
+    """Return a harness: byte ``place`` of the payload of job ``number``, both chosen freely, is that of the job's slices.
 
     The bits of every byte that ``free_of_byte`` masks are free, the others are 0; bytes are followed by their first bit. Jobs
     have up to :data:`_MOST_BEATS` beats.
@@ -45,7 +45,7 @@ def splitter_harness(config: CduConfig, device: Device, free_of_byte: int) -> st
 
 
 def mx_harness(config: CduConfig, device: Device, free_of_byte: int) -> str:
-    """The same of jobs of mode mx, which leave past the lanes (``harness/splitter_mx.sv``)."""
+    """Return :func:`splitter_harness` for jobs of mode mx, which leave past the lanes (``harness/splitter_mx.sv``)."""
     kinds = sorted(MX_FORMATS.values(), key=lambda kind: kind.number)
     parameters = {
         "SLICE_BYTES": config.slice_bytes,
@@ -76,7 +76,7 @@ def mx_harness(config: CduConfig, device: Device, free_of_byte: int) -> str:
 
 
 def jobs_harness(device: Device) -> str:
-    """Jobs of any number of beats end with their last block, and the splitter is not idle before."""
+    """Return a harness: jobs of any number of beats end with their last block, and the splitter is not idle before."""
     ports = {
         **fields(device, "job__payload", "beats"),
         **fields(device, "o__0__payload", "ends", "rows", "tag.last"),
@@ -89,7 +89,7 @@ def jobs_harness(device: Device) -> str:
 
 
 def free_bits(device: Device, port: str, free_of_byte: int) -> int:
-    """Mask of a payload: of every byte of ``data`` the bits of a mask, of the other fields everything."""
+    """Return the mask of a payload: of every byte of ``data`` the bits of a mask, of the other fields all bits."""
     entry = next(entry for entry in device.ports if entry["name"] == port)
     found = next(part for part in entry["fields"] if part["name"] == "data")
     kept = sum(free_of_byte << place for place in range(0, found["width"], 8))
@@ -97,7 +97,7 @@ def free_bits(device: Device, port: str, free_of_byte: int) -> int:
 
 
 def _small_jobs(device: Device) -> int:
-    """Mask of the bits of a job that the splitter looks at, of its beats only the lowest ones."""
+    """Return the mask of the bits of a job that the splitter uses, of its beats only the lowest ones."""
     entry = next(entry for entry in device.ports if entry["name"] == "job__payload")
     fields = {field["name"]: field for field in entry["fields"]}
     free = {"mode": (1 << fields["mode"]["width"]) - 1, "bank": 1, "beats": _MOST_BEATS}

@@ -1,4 +1,4 @@
-"""The rules of streams as one checker, bound to every stream port of a device.
+"""Checker of the stream rules, bound to every stream port of a device.
 
 A transfer happens when valid and ready are high. Valid and payload hold until the transfer; valid never waits for ready;
 ready may depend on valid. Inputs are assumed to keep the rules, outputs must keep them (``harness/stream_rules.sv``).
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from cdu_verif.formal.binding import instance
 from cdu_verif.formal.device import Device, Stream, harness
 
-#: Cells that end a path within a cycle, as Yosys' ``%ci`` takes them behind its first ``-``.
+#: Cells that end a path within a cycle, in the form that Yosys' ``%ci`` takes behind its first ``-``.
 REGISTERS = ",-".join(("$dff", "$dffe", "$dffsr", "$dffsre"))
 
 
 def checkers(device: Device, assert_outputs: bool = True) -> str:
-    """Instances of the checker at all streams; without ``assert_outputs`` only the assumptions about the inputs.
+    """Return instances of the checker at all streams; without ``assert_outputs`` only the assumptions about the inputs.
 
-    A stream that stands beside an output ``abort`` may lose its valid with that, as with a reset.
+    A stream with an output ``abort`` may lose its valid with it, as with a reset.
     """
     names = {port["name"] for port in device.ports if port["direction"] == "output"}
 
@@ -35,11 +35,11 @@ def checkers(device: Device, assert_outputs: bool = True) -> str:
 
 
 def stream_harness(device: Device, resets: bool = True, helper: str = "", body: str = "") -> str:
-    """Harness in which every stream port of the device has its checker.
+    """Return a harness in which every stream port of the device has its checker.
 
-    The cover of an output asks that valid rises and stays though ready has never been high. ``helper`` is an invariant about
-    probes, in Verilog, that makes the rules inductive; ``body`` are other assertions and assumptions. Raises ValueError for a
-    device without an output to check.
+    The cover of an output requires that valid rises and stays although ready has never been high. ``helper`` is an invariant
+    about probes, in Verilog, that makes the rules inductive; ``body`` has other assertions and assumptions. Raises ValueError
+    for a device without an output to check.
     """
     if not outputs(device):
         raise ValueError(f"{device.name} has no stream that it sends")
@@ -48,15 +48,15 @@ def stream_harness(device: Device, resets: bool = True, helper: str = "", body: 
 
 
 def with_assumptions(device: Device, body: str, free: Mapping[str, int] | None = None, resets: bool = True) -> str:
-    """Harness with ``body``, in which the senders of the input streams keep the rules; ``free`` as in :func:`harness`."""
+    """Return a harness with ``body`` whose input streams keep the rules; ``free`` is that of :func:`harness`."""
     return harness(device, checkers(device, assert_outputs=False) + body, free, resets)
 
 
 def independence_script(device: Device) -> str:
-    """Yosys commands that fail when valid of an output stream depends on its ready without a register between.
+    """Return Yosys commands that fail if valid of an output stream depends on its ready without a register in between.
 
-    The cone is followed in the netlist through everything but registers; memories are turned into registers and
-    multiplexers before.
+    The cone is followed in the netlist through everything but registers; memories are converted to registers and multiplexers
+    before.
     """
     lines = [f"read_verilog {device.name}.v", f"hierarchy -check -top {device.name}", "proc", "flatten", "memory", "opt_clean"]
     for stream in outputs(device):
@@ -66,5 +66,5 @@ def independence_script(device: Device) -> str:
 
 
 def outputs(device: Device) -> tuple[Stream, ...]:
-    """The streams that the device sends and whose receiver can make it wait."""
+    """Return the streams that the device sends and whose receiver can stall it."""
     return tuple(stream for stream in device.streams if not stream.received and {"valid", "ready"} <= set(stream.signals))

@@ -1,4 +1,4 @@
-"""The watchdog: a job that does not move is aborted, whatever the data path does."""
+"""Proof of the watchdog: a job that does not move is aborted, whatever the data path does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cdu_spec.registers import REGISTER_BITS
 from cdu_verif.formal.binding import instance
 from cdu_verif.formal.device import Device, harness
 
-#: What the harness sees of a channel's control.
+#: Signals of a channel's control that the harness observes.
 PROBES = {"busy": 1, "still": REGISTER_BITS, "expired": 1, "registers.watchdog_value": REGISTER_BITS}
 #: Cycles from the last one that the watchdog counts to the abort.
 DELAY = 4
@@ -19,7 +19,7 @@ _MOVES = (
 
 
 def watchdog_harness(device: Device) -> str:
-    """With a job under way and the register WATCHDOG at the same value other than 0, nothing moves for at most so many cycles.
+    """Return a harness: while a job is in progress and WATCHDOG constant, nothing moves for at most that many cycles.
 
     All inputs are free: no behaviour of the data path and of the ports is excluded.
     """

@@ -1,6 +1,6 @@
-"""ZVC: the slices of a block, and its rows, are those that the format says of what has entered.
+"""Proofs of ZVC: the slices and the rows of a block are those of the format for its input.
 
-A value that is chosen freely is followed through the block's registers, which each have an invariant about it.
+A freely chosen value is followed through the block's registers, each of which has an invariant about it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from cdu_verif.formal.stream_rules import with_assumptions
 BUILT = partial(only, mode=Mode.SFPR_ZVC)
 
 _HANDSHAKES = {f"{stream}_{role}": f"{stream}__{role}" for stream in "io" for role in ("valid", "ready")}
-#: Registers of the encoder that ``harness/zvc_encoder_rules.sv`` has by other names.
+#: Registers of the encoder with other names in ``harness/zvc_encoder_rules.sv``.
 _TAKEN = {"valid": "taken", "ends": "taken_ends", "zvc": "taken_zvc", "end": "fill"}
 
 
 def encoder_content(config: CduConfig) -> Property:
-    """Of ``zvc_encoder``."""
+    """Return the property that ``zvc_encoder`` gives the right slices."""
     size = BUILT(config).block_bytes
     stored = {f"byte{group}_{byte}": VALUE_BITS for group in range(size // LANES) for byte in range(LANES)}
     taken = {"valid": 1, "ends": 1, "zvc": 1, "kept_bytes": 64, "kept_count": 4, "row_mask": 8}
@@ -57,7 +57,7 @@ def encoder_content(config: CduConfig) -> Property:
 
 
 def decoder_content(config: CduConfig) -> Property:
-    """Of ``zvc_decoder``."""
+    """Return the property that ``zvc_decoder`` gives the right rows."""
     size, width = BUILT(config).block_bytes, BUILT(config).slice_bytes
     slices = -(-size // width)
     counted = {"number": (slices - 1).bit_length()} if slices > 1 else {}

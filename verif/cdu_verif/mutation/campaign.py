@@ -1,4 +1,4 @@
-"""How many of a block's mutants its benches and proofs find."""
+"""Campaign that finds how many of a block's mutants its benches and proofs detect."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from cdu_verif.mutation.mutants import Mutant
 from cdu_verif.regression import regression, results
 from cdu_verif.simulation.simulators import Simulation
 
-#: What became of a mutant.
+#: Outcomes of a mutant.
 KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
-#: Blocks about which no search ends.
+#: Blocks that are too large for the search for differences.
 _TOO_LARGE = (*UNITS, *HALVES)
 
 
 @dataclass(frozen=True)
 class Fate:
-    """A mutant and what became of it."""
+    """A mutant and its outcome."""
 
     mutant: Mutant
     outcome: str  #: KILLED, SURVIVED or EQUIVALENT
-    test: str = ""  #: the one that found it, or ``proof NAME``
+    test: str = ""  #: the test that found it, or ``proof NAME``
 
 
 @dataclass(frozen=True)
 class Score:
-    """The mutants of one block."""
+    """Outcomes of the mutants of one block."""
 
     block: str
     fates: tuple[Fate, ...]
 
     def count(self, outcome: str) -> int:
-        """Mutants with an outcome."""
+        """Return the number of mutants with an outcome."""
         return sum(fate.outcome == outcome for fate in self.fates)
 
     @property
     def percent(self) -> float:
-        """Killed mutants of those that are not equivalent; 100 when there is none."""
+        """Return the percentage of killed mutants among those that are not equivalent; 100 if there are none."""
         real = len(self.fates) - self.count(EQUIVALENT)
         return 100 * self.count(KILLED) / real if real else 100.0
 
@@ -62,11 +62,10 @@ def score(
 ) -> Score:
     """Put ``count`` faults into a block's Verilog, one at a time, and run the block's benches of the level ``quick``.
 
-    All mutants are in one build; the first test that fails ends the run of a mutant. Where the solvers are installed, those
-    that all tests pass are held against the design, under what the block is promised of its inputs, and those that differ are
-    given to the block's proofs: the first one that is refuted finds them. No search about a unit or half of one ends, so none
-    is begun.
-    Raises UserError when a test fails without any fault.
+    All mutants are in one build; the first test that fails ends the run of a mutant. If the solvers are installed, mutants
+    that pass all tests are compared with the design, under the promises about the block's inputs, and those that differ are
+    given to the block's proofs: the first refuted proof kills them. A unit or half of one is too large for this comparison.
+    Raises UserError if a test fails without any fault.
     """
     folder.mkdir(parents=True, exist_ok=True)
     generated = generator.kept(config, block)
@@ -92,7 +91,7 @@ def score(
 
 
 def _failing_test(simulation: Simulation, block: str, manifest: Path, folder: Path, seed: int, number: int) -> str:
-    """The first test that a mutant fails; empty when it passes all."""
+    """Return the first test that a mutant fails; empty if it passes all."""
     place = folder / "runs" / str(number)
     records = place / "records.jsonl"
     records.unlink(missing_ok=True)
@@ -116,7 +115,7 @@ def _fate(mutant: Mutant, failing: str, *, block: str, config: CduConfig, folder
 
 
 def refuted_proof(mutant: Mutant, block: str, config: CduConfig, folder: Path) -> str:
-    """The first of the proofs about the block itself to which a mutant is a counterexample; empty when there is none."""
+    """Return the first proof about the block itself that a mutant refutes; empty if there is none."""
     top = block_device(block, config).name
     for what in catalog.properties(config, [block]):
         if not isinstance(what.method, Sby) or what.method.kind is COVER or what.device().name != top:

@@ -1,4 +1,4 @@
-"""The design and a mutant side by side: whether inputs that keep what is promised of them ever tell one from the other."""
+"""Comparison of the design and a mutant side by side, for all inputs that keep their promises."""
 
 from __future__ import annotations
 
@@ -15,39 +15,40 @@ from cdu_verif.formal.stream_rules import checkers
 
 GOLD, GATE = "gold", "gate"
 _FILE = "miter.aig"
-#: Seconds for the search, and for all that comes before it too; a mutant of which nothing is known by then stays one.
+#: Seconds of the search, and of all steps before it; a mutant without a verdict by then stays a mutant.
 _PATIENCE, _LONGEST = 300, 600
-#: Yosys commands from a module with assertions to a file that ABC reads. Registers begin with 0 where nothing says otherwise.
+#: Yosys commands from a module with assertions to a file that ABC reads. Registers without a reset value begin with 0.
 _TO_AIGER = (
     f"hierarchy -top {HARNESS}",
     "proc -norom",
     f"prep -flatten -top {HARNESS}",
     *("memory_map", "opt -fast", "async2sync", "chformal -cover -remove"),
     *("setundef -undriven -anyseq", "setundef -init -zero", "setundef -zero"),
-    # Mapping makes undefined bits of its own, as of what is selected beyond the end of a word.
+    # Mapping makes undefined bits of its own, for example for selections beyond the end of a word.
     *("techmap", "simplemap", "opt -fast", "dffunmap", "setundef -zero", "aigmap", "opt_clean"),
     f"write_aiger -I -B -zinit -no-startoffset {_FILE}",
 )
-#: Registers that are always equal become one, and then property-directed reachability. The last one is for what has none left.
+#: Registers that are always equal are merged, then property-directed reachability; the last command is for designs without
+#: any.
 _SEARCH = f"read_aiger {_FILE}; fold; strash; scorr; dc2; scorr; orpos; pdr -T {_PATIENCE}; iprove"
 _PROVEN = ("Property proved", "UNSATISFIABLE")
 
 
 def equal(device: Device, promised: str, gold: Sequence[str], gate: Sequence[str], folder: Path) -> bool:
-    """Whether it is proven that in no state that a reset leads to the one gives what the other does not.
+    """Return whether it is proven that outputs are equal in every state that a reset leads to.
 
-    Their inputs are the same and keep the stream rules; payloads are compared where they are valid.
+    Both have the same inputs, which keep the stream rules; payloads are compared while they are valid.
 
     Parameters
     ----------
     device
-        Whose ports both have.
+        Device whose ports both have.
     promised
         Assumptions about the inputs beyond the stream rules, in Verilog.
     gold, gate
-        Yosys commands that read each of them, as a flat top.
+        Yosys commands that read the design and the mutant, each as a flat top.
     folder
-        Where the files of these commands lie.
+        Folder with the files of these commands.
     """
     (folder / "harness.sv").write_text(_harness(device, promised), encoding="utf-8")
     modules = [source.name for source in binding.sources()]
@@ -71,7 +72,7 @@ def equal(device: Device, promised: str, gold: Sequence[str], gate: Sequence[str
 
 
 def _harness(device: Device, promised: str) -> str:
-    """The module with both, whose outputs have the names of their ports with ``gate_`` in front for the mutant's."""
+    """Return the module with both; the mutant's outputs have the names of their ports with the prefix ``gate_``."""
     sends = [port for port in device.ports if port["direction"] == "output" and port["width"]]
     takes = [port for port in device.ports if port["direction"] == "input" and port["width"] and port["name"] != "clk"]
     lines = [
@@ -93,7 +94,7 @@ def _harness(device: Device, promised: str) -> str:
 
 
 def _equality(port: str, streams: Sequence[Stream]) -> str:
-    """The assertion that an output is the same; a payload, where it is valid."""
+    """Return the assertion that an output is equal, or for a payload, equal while it is valid."""
     valid = [stream.signal("valid") for stream in streams if port in re.findall(r"\w+", stream.signals.get("payload", ""))]
     looked_at = " & ".join(["started", *valid])
     return f"  always @* if ({looked_at}) assert ({port} == {GATE}_{port});"

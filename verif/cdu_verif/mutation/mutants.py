@@ -1,4 +1,4 @@
-"""Mutants of a generated file, made with Yosys: one netlist that holds them all, and which of them are none."""
+"""Mutants of a generated file, made with Yosys: one netlist that holds them all, and the search for equivalent ones."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cdu_tools import yosys
 from cdu_verif.formal.device import Device
 from cdu_verif.mutation import miter
 
-#: Argument of the simulation that chooses a mutant; 0, or none, is the design as it is.
+#: Argument of the simulation that selects a mutant; 0, or none, is the unchanged design.
 ARGUMENT = "mutant"
 _SELECT = "mutant_select"
 _BASE, _LIST = "base.il", "mutants.txt"
-#: In the options of a fault in a cell that gives a memory its first content, or in bits that nothing reads.
+#: Options of a fault in a cell that initialises a memory, or in unread bits.
 _NO_PLACE = re.compile(rf"\$meminit|-wire (\S+\.)?{UNREAD}")
-#: In the place of a fault in a clock.
+#: Place of a fault in a clock.
 _CLOCK = " CLK["
 
 
@@ -34,17 +34,17 @@ class Mutant:
 
     @property
     def mode(self) -> str:
-        """``inv``, ``const0``, ``const1``, ``cnot0``, ``cnot1`` or ``none``."""
+        """Return the kind: ``inv``, ``const0``, ``const1``, ``cnot0``, ``cnot1`` or ``none``."""
         return self._option("mode")
 
     @property
     def place(self) -> str:
-        """Cell, port and bit."""
+        """Return cell, port and bit."""
         return f"{self._option('cell')} {self._option('port').lstrip(chr(92))}[{self._option('portbit')}]"
 
     @property
     def line(self) -> str:
-        """Where in the Verilog file it is, as ``file:line.column-line.column``: its innermost place."""
+        """Return the innermost place in the Verilog file, as ``file:line.column-line.column``."""
         places: list[str] = re.findall(r"-src (\S+)", self.options)
         return places[-1] if places else ""
 
@@ -54,9 +54,9 @@ class Mutant:
 
 
 def choose(verilog: Path, top: str, folder: Path, count: int, seed: int) -> list[Mutant]:
-    """Up to ``count`` mutants of a file's top, spread over cells, bits and lines of the source by Yosys.
+    """Return up to ``count`` mutants of a file's top, spread over cells, bits and lines of the source by Yosys.
 
-    Leaves the flat netlist that they are made of in ``folder``.
+    Writes the flat netlist from which they are made to ``folder``.
     """
     (folder / verilog.name).write_text(verilog.read_text("utf-8"), encoding="utf-8")
     script = [
@@ -68,14 +68,14 @@ def choose(verilog: Path, top: str, folder: Path, count: int, seed: int) -> list
     ]
     yosys.run("\n".join(script), folder)
     found = [line.removeprefix("mutate ") for line in (folder / _LIST).read_text("utf-8").splitlines()]
-    # The first content of a memory is no gate, and Yosys reads none that is not constant; what is not read is part of none.
+    # The initial content of a memory is no gate, and Yosys reads only constants there; mutants in unread bits are equivalent.
     places = [one for one in found if not _NO_PLACE.search(one)]
     taken = sorted(random.Random(seed).sample(range(len(places)), min(count, len(places))))
     return [Mutant(number, places[place]) for number, place in enumerate(taken, 1)]
 
 
 def selectable(mutants: Sequence[Mutant], ports: Sequence[dict[str, Any]], top: str, folder: Path) -> Path:
-    """A Verilog file with the same top and ports in which the argument ``+mutant=NUMBER`` of a simulation chooses a mutant."""
+    """Return a Verilog file with the same top and ports in which the simulator's ``+mutant=NUMBER`` selects a mutant."""
     width = (len(mutants) + 1).bit_length()
     commands = [f"mutate -ctrl {_SELECT} {width} {mutant.number} {mutant.options}" for mutant in mutants]
     script = [f"read_rtlil {_BASE}", *commands, f"rename {top} {top}_mutated", "opt_clean", "write_verilog -noattr mutated.v"]
@@ -86,16 +86,16 @@ def selectable(mutants: Sequence[Mutant], ports: Sequence[dict[str, Any]], top: 
 
 
 def verilog(mutant: Mutant, folder: Path) -> str:
-    """The flat netlist with a fault."""
+    """Return the flat netlist with a fault."""
     place = _own_folder(folder, f"faulty_{mutant.number}")
     yosys.run("\n".join([f"read_rtlil {_BASE}", f"mutate {mutant.options}", "write_verilog -noattr faulty.v"]), place)
     return (place / "faulty.v").read_text("utf-8")
 
 
 def equivalent(mutant: Mutant, device: Device, promised: str, folder: Path) -> bool:
-    """Whether a mutant is shown to be none, for inputs that keep what is promised of them: :func:`miter.equal`.
+    """Return whether a mutant is proven equivalent for inputs that keep their promises (:func:`miter.equal`).
 
-    One in a clock never is: both have one clock there.
+    A mutant of a clock never is, because the comparison has one clock for both.
     """
     if _CLOCK in mutant.place:
         return False
@@ -105,7 +105,7 @@ def equivalent(mutant: Mutant, device: Device, promised: str, folder: Path) -> b
 
 
 def _own_folder(folder: Path, name: str) -> Path:
-    """A folder for one mutant's files, with the netlist that it is made of."""
+    """Return a folder for one mutant's files, with the flat netlist."""
     place = folder / name
     place.mkdir(exist_ok=True)
     (place / _BASE).write_text((folder / _BASE).read_text("utf-8"), encoding="utf-8")
@@ -113,7 +113,7 @@ def _own_folder(folder: Path, name: str) -> Path:
 
 
 def _wrapper(top: str, ports: Sequence[dict[str, Any]], width: int) -> str:
-    """The top: it reads which mutant is asked for, and passes all its ports on."""
+    """Return the top, which reads the selected mutant and connects all ports."""
     declared = ",\n".join(f"  {port['direction']} wire [{port['width'] - 1}:0] {port['name']}" for port in ports)
     connected = "".join(f"    .{port['name']}({port['name']}),\n" for port in ports)
     return f"""

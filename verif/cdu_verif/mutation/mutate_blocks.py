@@ -1,4 +1,4 @@
-"""``cdu mutate``: faults in the delivered Verilog of blocks, and how many of them the benches find."""
+"""``cdu mutate``: faults in the delivered Verilog of blocks, and the number of them that the benches find."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from cdu_verif.simulation import simulators
 
 @dataclass(frozen=True)
 class MutationSettings:
-    """What is tried. ConfigError for an unknown block.
+    """Settings of a mutation campaign. ConfigError for an unknown block.
 
     Parameters
     ----------
     config
-        Of all blocks.
+        Configuration of all blocks.
     folder
-        Where the simulations are built and run.
+        Folder in which the simulations are built and run.
     blocks
-        Their names; all when empty.
+        Names of the blocks; all if empty.
     count
-        Mutants of each block, at most.
+        Greatest number of mutants of each block.
     seed
-        Of the choice of mutants and of all stimulus.
+        Seed of the choice of mutants and of all stimulus.
     table
-        A mutants.csv in which the rows of each block are written as soon as it is through, in place of those it has there.
+        A mutants.csv in which each block's rows are replaced as soon as the block is done.
     """
 
     config: CduConfig
@@ -56,9 +56,9 @@ class MutationSettings:
 
 
 def mutate_blocks(settings: MutationSettings, command: str, progress: Progress | None = None) -> Report:
-    """Mutants of every block, one after the other, and the report: report.md, report.json, and mutants.csv with a row for each.
+    """Try mutants of every block and report them: report.md, report.json, and mutants.csv with a row for each.
 
-    Raises UserError for a block whose benches fail without a fault, MissingToolError when Verilator is not installed.
+    Raises UserError for a block whose benches fail without a fault, MissingToolError if Verilator is not installed.
     """
     simulators.check("verilator")
     shown = progress or Silent()
@@ -106,7 +106,7 @@ def _report(settings: MutationSettings, scores: Sequence[Score], command: str) -
 
 
 def summary(scores: Sequence[Score]) -> Table:
-    """A row for each block."""
+    """Return a table with a row for each block."""
     rows = [
         (
             one.block,
@@ -122,13 +122,13 @@ _COLUMNS = ("block", "mutant", "mode", "cell", "line", "outcome", "test")
 
 
 def _merged(path: Path, score: Score) -> Table:
-    """The rows of a table with those of one block anew, in the order of the blocks that there are."""
+    """Return a table with the rows of one block replaced, in the order of the blocks."""
     kept = [row for row in _rows(path) if row[0] in BLOCKS and row[0] != score.block]
     return Table(_COLUMNS, sorted([*kept, *_every([score]).rows], key=lambda row: list(BLOCKS).index(row[0])))
 
 
 def _rows(path: Path) -> list[tuple[str, ...]]:
-    """The rows of a table, none of one that is not there yet. UserError for a file that is none."""
+    """Return the rows of a table, none if the file does not exist. UserError for a file that is not such a table."""
     if not path.exists():
         return []
     header, *rows = [tuple(row) for row in csv.reader(path.read_text("utf-8", errors="replace").splitlines())] or [()]
@@ -138,7 +138,7 @@ def _rows(path: Path) -> list[tuple[str, ...]]:
 
 
 def _every(scores: Sequence[Score]) -> Table:
-    """A row for each mutant."""
+    """Return a table with a row for each mutant."""
     rows = [
         (one.block, str(fate.mutant.number), fate.mutant.mode, fate.mutant.place, fate.mutant.line, fate.outcome, fate.test)
         for one in scores

@@ -1,1 +1,1 @@
-"""What `cdu verify` runs, and what came of it."""
+"""Regression of `cdu verify`: the runs and their results."""

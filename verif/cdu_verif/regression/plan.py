@@ -1,4 +1,4 @@
-"""Which blocks are run with which parameters."""
+"""Plan of a regression: the blocks to run, and their parameters."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cdu_spec.config import CduConfig, ConfigError
 from cdu_verif.blocks import record
 from cdu_verif.simulation.cover_points import merged
 
-#: CDUs of the unit in a training loop.
+#: Number of CDUs of the unit in a training loop.
 _TRAINING_CDUS = 4
 _JPEG_ACT = (Mode.SFPR, Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.BRC)
-#: Policies of a training, and the modes that they use; coders of those with mode jpeg-act.
+#: Policies of a training with the modes that they use, and coders of those with mode jpeg-act.
 _TRAINING_MODES: Mapping[str, tuple[Mode, ...]] = {
     "jpeg-act": _JPEG_ACT,
     JPEG_GMC: _JPEG_ACT,
@@ -27,7 +27,7 @@ _TRAINING_MODES: Mapping[str, tuple[Mode, ...]] = {
 _TRAINING_CODERS: Mapping[str, Coder] = {"jpeg-act": Coder.ZVC, JPEG_GMC: Coder.GMC}
 #: Name of the block that is the whole unit.
 ARRAY = "array"
-#: Name of the whole unit where a block is named, without its DMA engine and behind it.
+#: Names of the whole unit in options that name blocks: without its DMA engine, and behind it.
 UNIT, DMA_UNIT = "unit", "dma_unit"
 WHOLE = (UNIT, DMA_UNIT)
 
@@ -38,28 +38,28 @@ class Run:
 
     block: str  #: one of WHOLE for the whole unit
     config: CduConfig
-    parameters: tuple[tuple[str, Any], ...]  #: what differs from the configuration that was asked for
+    parameters: tuple[tuple[str, Any], ...]  #: differences from the given configuration
 
     @property
     def label(self) -> str:
-        """``sfpr[value_format=bf16,scale_bits=8]``."""
+        """Return a label such as ``sfpr[value_format=bf16,scale_bits=8]``."""
         return f"{self.block}[{','.join(self.settings)}]" if self.parameters else self.block
 
     @property
     def folder(self) -> str:
-        """The label as a name of a directory."""
+        """Return the label as a name of a folder."""
         return "".join(letter if letter.isalnum() or letter in "_-" else "." for letter in self.label).rstrip(".")
 
     @property
     def settings(self) -> list[str]:
-        """The parameters in the form that ``--set`` takes."""
+        """Return the parameters in the form that ``--set`` takes."""
         return [f"{key}={_text(value)}" for key, value in self.parameters]
 
 
 def runs(config: CduConfig, names: Sequence[str], full: bool, pinned: Sequence[str] = ()) -> list[Run]:
-    """Runs of the named blocks (all when none is named).
+    """Return runs of the named blocks (all if none is named).
 
-    ``pinned`` parameters keep the value of ``config``; a set that they make impossible is left out. Raises ConfigError for an
+    ``pinned`` parameters keep the value of ``config``; a set that contradicts them is left out. Raises ConfigError for an
     unknown block.
     """
     found: dict[tuple[str, CduConfig], Run] = {}
@@ -78,9 +78,9 @@ def runs(config: CduConfig, names: Sequence[str], full: bool, pinned: Sequence[s
 
 
 def training_run(config: CduConfig, pinned: Sequence[str] = ()) -> Run:
-    """Training through the whole unit, with 4 CDUs unless the configuration has several or ``cdus`` is pinned.
+    """Return a run of training through the whole unit, with 4 CDUs unless the configuration has several or pins ``cdus``.
 
-    Raises ConfigError for a unit that has the modes of no policy, or that does not take float32.
+    Raises ConfigError for a unit that does not have the modes of any policy, or does not take float32.
     """
     if not training_policies(config) or config.dtype is not Dtype.FP32:
         choices = "; ".join(", ".join(mode.label for mode in modes) for modes in _TRAINING_MODES.values())
@@ -92,13 +92,13 @@ def training_run(config: CduConfig, pinned: Sequence[str] = ()) -> Run:
 
 
 def training_policies(config: CduConfig) -> list[str]:
-    """The policies whose modes and coder a unit has."""
+    """Return the policies whose modes and coder a unit has."""
     suited = [name for name, modes in _TRAINING_MODES.items() if set(config.built_modes).issuperset(modes)]
     return [name for name in suited if name not in _TRAINING_CODERS or _TRAINING_CODERS[name] in config.built_coders]
 
 
 def cover_bins(planned: Sequence[Run]) -> dict[str, list[str]]:
-    """The bins of the cover points that a whole regression of these runs has to hit."""
+    """Return the bins of the cover points that a whole regression of these runs must hit."""
     parts = merged(record(run.block).bins(run.config) for run in planned)
     return {point: sorted(names) for point, names in parts.items()}
 

@@ -1,4 +1,4 @@
-"""``cdu verify``: generate, build and simulate blocks, and put the results together."""
+"""``cdu verify``: generate, build and simulate blocks, and collect the results."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ LEVELS = ("quick", "full")
 
 @dataclass(frozen=True)
 class Settings:
-    """How a regression is run. UserError for what cannot be, MissingToolError when the simulator is missing."""
+    """Settings of a regression. UserError for impossible ones, MissingToolError if the simulator is missing."""
 
-    folder: Path  #: where simulations are built and run
+    folder: Path  #: folder in which simulations are built and run
     simulator: str = "verilator"  #: or ``icarus``
-    seed: int = 1  #: of all random stimulus
+    seed: int = 1  #: seed of all random stimulus
     level: str = "quick"  #: or ``full``: more parameter sets and longer tests
     waves: str | None = None  #: format in which waveforms are recorded, ``fst`` or ``vcd``; with Verilator only
     coverage: bool = False  #: count lines, branches, toggles and expressions; with Verilator only
-    tests: tuple[str, ...] = ()  #: their names; all when empty
-    steps: int | None = None  #: of training
+    tests: tuple[str, ...] = ()  #: names of tests; all if empty
+    steps: int | None = None  #: number of training steps
     command: str = "cdu verify"  #: with the options that choose the configuration
 
     def __post_init__(self) -> None:
@@ -55,12 +55,12 @@ class Settings:
 
     @property
     def full(self) -> bool:
-        """Whether the level is ``full``."""
+        """Return whether the level is ``full``."""
         return self.level == "full"
 
     @property
     def repeat(self) -> str:
-        """The command line without blocks, parameters of a run and tests."""
+        """Return the command line without blocks, parameters of a run and tests."""
         recorded = f" --waves-format {self.waves}" if self.waves else ""
         return (
             f"{self.command} --sim {self.simulator} --seed {self.seed} --level {self.level}"
@@ -70,14 +70,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run gave."""
+    """Results of one run."""
 
     tests: list[TestResult]
     coverage: dict[str, dict[str, float]]
 
 
 def check_tests(runs: Sequence[Run], tests: Sequence[str]) -> None:
-    """UserError for a name that no test of some runs has, before anything is simulated."""
+    """Raise UserError for a name that no test of the runs has, before anything is simulated."""
     if not tests:
         return
     known = set().union(*(test_names.names(run.block, run.config, record(run.block).modules) for run in runs))
@@ -91,9 +91,9 @@ def check_tests(runs: Sequence[Run], tests: Sequence[str]) -> None:
 def bench_variables(
     manifest: Path, block: str, records: Path, *, seed: int, full: bool = False, steps: int | None = None
 ) -> Iterator[dict[str, str]]:
-    """What benches are told by their environment: what is simulated, how much of it, where its cases are, where to report.
+    """Provide the environment of benches: the simulated top, the amount of stimulus, the address of cases, the report's file.
 
-    The cases are there for the time of the block.
+    The cases are served within the ``with`` block.
     """
     with lent.lend(partial(blocks.cases, block)) as cases:
         yield {
@@ -110,9 +110,9 @@ def bench_variables(
 def regress(
     runs: Sequence[Run], settings: Settings, notify: Callable[[TestResult], None] | None = None
 ) -> tuple[list[TestResult], dict[str, Any]]:
-    """All runs, as many at a time as there are processors; their results and coverage by group, in the order of the runs.
+    """Do all runs, as many at a time as there are processors; return results and coverage by group, in the order of the runs.
 
-    The last ones, which are those of the largest units, begin first, so that none of them runs alone in the end.
+    The last runs, which are those of the largest units, begin first, so that none of them runs alone at the end.
     """
     backwards = runs[::-1]
     outcomes: list[Outcome] = []
@@ -127,9 +127,9 @@ def regress(
 
 
 def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None = None) -> Outcome:
-    """One block with one set of parameters, from generation to results.
+    """Do one run, from generation to results.
 
-    ``mutate`` changes the Verilog text before it is built; benches are tried on faulty units this way.
+    ``mutate`` changes the Verilog text before it is built; in this way benches are tried on faulty units.
     """
     folder = settings.folder / "runs" / run.folder
     folder.mkdir(parents=True, exist_ok=True)

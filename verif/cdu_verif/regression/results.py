@@ -16,7 +16,7 @@ from cdu_verif.regression.plan import Run
 from cdu_verif.simulation.cover_points import Bins, merged
 
 PASSED, FAILED, SKIPPED = "pass", "FAIL", "skip"
-#: Headings of the last two parts of report.md: what tests have measured, and the list of all tests.
+#: Headings of the last two parts of report.md: measurements of the tests, and the list of all tests.
 MEASURED, TESTS = "## Measured", "## Tests"
 
 
@@ -43,18 +43,18 @@ class TestResult:
 def read(
     group: str, results: Path, records: Path, seed: int, repeat: str, crash: str, *, expects_tests: bool = True
 ) -> list[TestResult]:
-    """Results of one simulation.
+    """Return the results of one simulation.
 
     Parameters
     ----------
     group
         Block and parameters.
     results
-        The XML file that cocotb wrote; when it is missing or broken the simulation counts as one failed test.
+        XML file that cocotb wrote; if it is missing or broken the simulation counts as one failed test.
     records
-        What the benches wrote: cases, cycles and figures by test.
+        File that the benches wrote: cases, cycles and figures by test.
     seed
-        The seed of the simulation.
+        Seed of the simulation.
     repeat
         Command that runs the group; the test's name is added to it.
     crash
@@ -104,7 +104,7 @@ def read(
 
 
 def junit(results: Sequence[TestResult]) -> str:
-    """JUnit XML: one suite per group, one testcase per test."""
+    """Return JUnit XML: one suite per group, one testcase per test."""
     top = ET.Element("testsuites", {"name": "cdu verify", **_counts(results)})
     for group in dict.fromkeys(result.group for result in results):
         members = [result for result in results if result.group == group]
@@ -126,7 +126,7 @@ def junit(results: Sequence[TestResult]) -> str:
 
 
 def functional_coverage(results: Sequence[TestResult], bins: Bins) -> dict[str, dict[str, Any]]:
-    """For every cover point its ``bins``, how many of them a passed test ``hit``, and which are ``missing``."""
+    """Return for every cover point its ``bins``, the number ``hit`` by passed tests, and the ``missing`` ones."""
     hits = merged(result.covered for result in results)
     found: dict[str, dict[str, Any]] = {}
     for point, names in bins.items():
@@ -139,7 +139,7 @@ def functional_coverage(results: Sequence[TestResult], bins: Bins) -> dict[str, 
 def page(
     results: Sequence[TestResult], command: str, coverage: dict[str, Any], functional: dict[str, dict[str, Any]] | None = None
 ) -> str:
-    """report.md."""
+    """Return the text of report.md."""
     failures = [result for result in results if result.status == FAILED]
     lines = ["# Verification report", "", f"Command: `{command}`", ""]
     passed = sum(result.status == PASSED for result in results)
@@ -198,7 +198,7 @@ def summary(
     functional: dict[str, dict[str, Any]] | None = None,
     runs: Sequence[Run] = (),
 ) -> dict[str, Any]:
-    """Content of report.json; by its ``runs`` a script finds the folder of a group, and the bins that its block has to hit."""
+    """Return the content of report.json; ``runs`` give scripts the folder of a group, and the bins that its block must hit."""
     return {
         "command": command,
         "tests": len(results),
@@ -222,9 +222,9 @@ def report(
     bins: Bins | None = None,
     runs: Sequence[Run] = (),
 ) -> Report:
-    """The report of a regression: results.xml, report.md and report.json.
+    """Return the report of a regression: results.xml, report.md and report.json.
 
-    ``bins`` are those that the tests which ran have to hit, ``runs`` those that the results are of.
+    ``bins`` are those that the tests must hit, ``runs`` those that the results belong to.
     """
     functional = functional_coverage(results, bins or {})
     content = summary(results, command, coverage, functional, runs)
@@ -251,7 +251,7 @@ def _counts(results: Sequence[TestResult]) -> dict[str, str]:
 
 
 def _printable(text: str) -> str:
-    """Without characters that XML does not allow."""
+    """Return text without characters that XML does not allow."""
     return "".join(
         letter for letter in text if letter in "\t\n" or 0x20 <= ord(letter) < 0xD800 or 0xE000 <= ord(letter) < 0xFFFE
     )

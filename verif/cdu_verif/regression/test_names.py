@@ -1,4 +1,4 @@
-"""Names of the tests that a simulation would run, without one: the benches are imported as a simulator does it."""
+"""Names of the tests of a simulation, found without one: the benches are imported as a simulator does it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from cdu_verif.simulation.bench import BLOCK, MANIFEST
 
 
 def names(block: str, config: CduConfig, modules: Sequence[str]) -> set[str]:
-    """Names of the tests in the modules of a block, as reports have them.
+    """Return the names of the tests in the modules of a block, in the form that reports have.
 
-    Benches read their block and its parameters when they are imported, so what is imported here is forgotten afterwards.
+    Benches read their block and its parameters when they are imported, so the imported modules are dropped afterwards.
     """
     with tempfile.TemporaryDirectory() as folder:
         manifest = Path(folder) / "manifest.json"
@@ -32,7 +32,7 @@ def names(block: str, config: CduConfig, modules: Sequence[str]) -> set[str]:
 
 
 def _fresh(module: str) -> dict[str, Any]:
-    """What stands in a module that is imported anew and forgotten."""
+    """Import a module anew, drop it, and return its content."""
     sys.modules.pop(module, None)
     content = vars(importlib.import_module(module))
     del sys.modules[module]
@@ -40,5 +40,5 @@ def _fresh(module: str) -> dict[str, Any]:
 
 
 def _generated(test: Any) -> Sequence[Any]:
-    """The tests that cocotb makes of what stands in a module; none of what is no test."""
+    """Return the tests that cocotb makes of an object in a module; empty if the object is not a test."""
     return list(test.generate_tests()) if hasattr(test, "generate_tests") else ()

@@ -1,4 +1,4 @@
-"""``cdu verify``: a regression of the generated Verilog against the golden model, from what is asked for to its report."""
+"""``cdu verify``: a regression of the generated Verilog against the golden model, and its report."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from cdu_verif.regression.regression import Settings
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """What is verified, and how. UserError and ConfigError for what cannot be.
+    """Settings of a verification. UserError and ConfigError for impossible ones.
 
     Parameters
     ----------
     config
-        Of all blocks; parameters that are not ``pinned`` are varied where a block depends on them.
+        Configuration of all blocks; parameters that are not ``pinned`` are varied where a block depends on them.
     how
-        Simulator, level, tests and so on.
+        Simulator, level, tests and further settings.
     blocks
-        Their names; all when empty.
+        Names of the blocks; all if empty.
     pinned
-        Names of parameters.
+        Names of parameters that keep their values.
     training
-        Train a network through the whole unit instead.
+        Whether a network is trained through the whole unit instead.
     """
 
     config: CduConfig
@@ -50,22 +50,22 @@ class VerifySettings:
 
     @property
     def runs(self) -> list[plan.Run]:
-        """Blocks with their parameters."""
+        """Return the blocks with their parameters."""
         if self.training:
             return [plan.training_run(self.config, self.pinned)]
         return plan.runs(self.config, self.blocks, self.how.full, self.pinned)
 
 
 def verify_blocks(settings: VerifySettings, progress: Progress | None = None) -> Report:
-    """Generate, build and simulate all runs; the report: results.xml (JUnit), report.md and report.json.
+    """Generate, build and simulate all runs and report: results.xml (JUnit), report.md and report.json.
 
-    Its ``failed`` names every test that fails and the command that repeats it.
+    ``failed`` of the report has every test that fails and the command that repeats it.
     """
     shown, runs, how = progress or Silent(), settings.runs, settings.how
     make_folder(how.folder)
     shown.say(f"{len(runs)} simulations with {how.simulator}, seed {how.seed}")
     tests, covered = regression.regress(runs, how, lambda test: shown.say(f"{test.status:4}  {test.group:44} {test.name}"))
     command = how.repeat + "".join(f" --block {name}" for name in settings.blocks) + " --training" * settings.training
-    # A part of the tests cannot hit everything.
+    # A selection of the tests cannot hit all bins.
     bins = {} if how.tests else plan.cover_bins(runs)
     return results.report(tests, command, covered, bins, runs)

@@ -1,4 +1,4 @@
-"""A simulated array as the device that the reference driver drives."""
+"""Simulated array as a device of the reference driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cdu_verif.simulation.axi_ports import Registers, StreamIn, StreamOut
 
 
 class AxiDevice(Device):
-    """Registers and streams by cocotbext-axi.
+    """Access registers and streams through cocotbext-axi.
 
     Parameters
     ----------
@@ -27,38 +27,38 @@ class AxiDevice(Device):
         self._dut, self._bus, self._inputs, self._outputs = dut, bus, inputs, outputs
 
     async def read(self, address: int) -> int:
-        """See :class:`cdu_driver.Device`."""
+        """Implement :class:`cdu_driver.Device`."""
         return await self._bus.read(address)
 
     async def write(self, address: int, value: int) -> None:
-        """See :class:`cdu_driver.Device`."""
+        """Implement :class:`cdu_driver.Device`."""
         response = await self._bus.write(address, value)
         if response:
             raise BusError(f"a write of {value:#x} to address {address:#x} was answered with response {response}")
 
     async def send(self, port: str, packet: bytes | memoryview) -> None:
-        """See :class:`cdu_driver.Device`."""
+        """Implement :class:`cdu_driver.Device`."""
         self._inputs[port].send(bytes(packet))
 
     async def expect(self, port: str, size: int) -> None:
-        """See :class:`cdu_driver.Device`; there is room for any packet."""
+        """Implement :class:`cdu_driver.Device`; no buffer is needed, as there is room for any packet."""
 
     async def receive(self, port: str) -> bytes:
-        """See :class:`cdu_driver.Device`."""
+        """Implement :class:`cdu_driver.Device`."""
         return await self._outputs[port].receive()
 
     async def cancel(self, port: str) -> None:
-        """See :class:`cdu_driver.Device`."""
+        """Implement :class:`cdu_driver.Device`."""
         if port in self._inputs:
             self._inputs[port].forget()
             return
-        # What has begun, or waits at the port, goes on to its TLAST.
+        # A packet that has begun, or waits at the port, continues to its TLAST.
         while not await self._outputs[port].at_rest():
             pass
         self._outputs[port].forget()
 
     async def wait_interrupt(self) -> None:
-        """See :class:`cdu_driver.Device`."""
+        """Implement :class:`cdu_driver.Device`."""
         await ReadOnly()
         if not int(self._dut.irq.value):
             await RisingEdge(self._dut.irq)

@@ -1,4 +1,4 @@
-"""Memory at an AXI4 port, by cocotbext-axi: latency, pauses on every channel, addresses that answer wrongly or never."""
+"""Memory at an AXI4 port, by cocotbext-axi: latency, pauses on every channel, addresses with error responses or none."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from cdu_verif.simulation.reset import Reset
 
 
 class AxiMemory:
-    """``size`` bytes from address ``base`` on, at the halves of the port ``prefix`` that a top has.
+    """Memory of ``size`` bytes from address ``base`` on, at the halves of the port ``prefix`` that a top has.
 
-    An access outside, or to :attr:`faulty` addresses, is answered with :attr:`error`. One to :attr:`silent` addresses has no
-    answer, nor has any behind it, until a reset. A burst that crosses 4 KiB, WLAST elsewhere than
-    at the end of a burst and other breaches are found by cocotbext-axi and fail the test.
+    An access outside, or to :attr:`faulty` addresses, is answered with :attr:`error`. An access to :attr:`silent` addresses is
+    not answered, nor any later one, until a reset. Bursts across 4 KiB, WLAST elsewhere than at the end of a burst and other
+    breaches of the protocol are found by cocotbext-axi and fail the test.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class AxiMemory:
     prefix
         Name of the port without ``_arvalid``.
     size, base
-        Bytes, and the address of the first one.
+        Number of bytes, and the address of the first one.
     """
 
     def __init__(self, dut: Any, prefix: str, size: int, base: int = 0) -> None:
@@ -41,9 +41,9 @@ class AxiMemory:
         self.faulty: range = range(0)
         self.silent: range = range(0)
         self.error = AxiResp.SLVERR
-        self.places: list[range] | None = None  #: all that may be touched; None: everything
+        self.places: list[range] | None = None  #: all addresses that may be accessed; None: every address
         self.strays: list[str] = []  #: accesses elsewhere
-        self.bursts = 0  #: read so far
+        self.bursts = 0  #: number of bursts read so far
         reset = Reset(dut).axi()
         self._latency = 0
         self._channels: list[Any] = []
@@ -61,7 +61,7 @@ class AxiMemory:
             _send_later(write.b_channel, self, dut.clk)
 
     def _answer(self, channel: Any, name: str) -> None:
-        """Let a channel of answers tell errors as this memory does; cocotbext-axi knows SLVERR only."""
+        """Let a channel of responses carry this memory's errors; cocotbext-axi knows SLVERR only."""
         send = channel.send
 
         async def answered(item: Any) -> None:
@@ -72,15 +72,15 @@ class AxiMemory:
         channel.send = answered
 
     def stall(self, patterns: Iterator[Pattern]) -> None:
-        """Let every channel transfer in the cycles that its pattern names."""
+        """Let every channel transfer in the cycles of its pattern."""
         for channel, pattern in zip(self._channels, patterns, strict=False):
             channel.set_pause_generator(not willing for willing in pattern)
 
     @property
     def latency(self) -> int:
-        """Cycles from the request of a read to its first word, and from the last word of a write to its answer, at least.
+        """Least cycles from the request of a read to its first word, and from the last word of a write to its response.
 
-        Requests and words are taken meanwhile.
+        Further requests and words are accepted meanwhile.
         """
         return self._latency
 
@@ -101,20 +101,20 @@ class AxiMemory:
         return bytes(self.bytes[begin : begin + size])
 
     async def read(self, address: int, size: int) -> bytes:
-        """What cocotbext-axi calls for every word."""
+        """Return bytes for a word; cocotbext-axi calls this method for every word."""
         self._look("read", address, any(_touches(place, address, size) for place in self.places or ()))
         await self._check(address, size)
         return self.get(address, size)
 
     async def write(self, address: int, content: bytes) -> None:
-        """What cocotbext-axi calls for every run of bytes that a word enables."""
+        """Store bytes; cocotbext-axi calls this method for every run of bytes that a word enables."""
         end = address + len(content)
         self._look("write", address, any(place.start <= address and end <= place.stop for place in self.places or ()))
         await self._check(address, len(content))
         self.put(address, content)
 
     def _look(self, kind: str, address: int, allowed: bool) -> None:
-        """Note an access to a word of which nothing may be read, or to bytes of which one may not be written."""
+        """Note a read of a word of which nothing may be read, or a write that is not wholly allowed."""
         if self.places is not None and not allowed:
             self.strays.append(f"a {kind} at {address:#x}")
 
@@ -131,18 +131,18 @@ def _touches(places: range, address: int, size: int) -> bool:
 
 
 class _Waiting:
-    """Things with the times at which they came; each is due as many cycles later as the memory says."""
+    """Queue of items with the times at which they came; each is due after the latency of the memory."""
 
     def __init__(self, memory: AxiMemory, clock: Any) -> None:
         self._memory, self._clock = memory, clock
         self._queue: Queue[tuple[float, Any]] = Queue()
 
     def put(self, thing: Any) -> None:
-        """It has come."""
+        """Append an item, which comes now."""
         self._queue.put_nowait((get_sim_time("ns"), thing))
 
     async def get(self) -> Any:
-        """The next one, when its time has come."""
+        """Return the next item, once it is due."""
         since, thing = await self._queue.get()
         left = self._memory.latency - round((get_sim_time("ns") - since) / CLOCK_NS)
         if left > 0:
@@ -150,13 +150,13 @@ class _Waiting:
         return thing
 
     def clear(self) -> None:
-        """Forget what waits."""
+        """Drop all items."""
         while not self._queue.empty():
             self._queue.get_nowait()
 
 
 class _Delayed:
-    """A channel of requests, each of which is seen as many cycles after it came as the memory says."""
+    """Channel of requests, each of which is seen after the latency of the memory."""
 
     def __init__(self, channel: Any, memory: AxiMemory, clock: Any) -> None:
         self._channel, self._memory, self._waiting = channel, memory, _Waiting(memory, clock)
@@ -165,7 +165,7 @@ class _Delayed:
 
     @property
     def bus(self) -> Any:
-        """That of the channel."""
+        """Return the bus of the channel."""
         return self._channel.bus
 
     async def _take(self) -> None:
@@ -175,13 +175,13 @@ class _Delayed:
             self._waiting.put(request)
 
     def clear(self) -> None:
-        """Forget what waits (reset)."""
+        """Drop all waiting requests (reset)."""
         self._channel.clear()
         self._waiting.clear()
 
 
 def _send_later(channel: Any, memory: AxiMemory, clock: Any) -> None:
-    """Let the answers of a channel leave as many cycles after they were given as the memory says."""
+    """Delay the responses of a channel by the latency of the memory."""
     waiting, send, clear = _Waiting(memory, clock), channel.send, channel.clear
 
     async def take() -> None:

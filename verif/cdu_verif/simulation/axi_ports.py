@@ -1,4 +1,4 @@
-"""The other end of an array's ports, by cocotbext-axi: streams of whole words, stalls on every channel, what every port did."""
+"""Other ends of an array's ports, by cocotbext-axi: streams of whole words, stalls on every channel, a watch of every port."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from cdu_verif.simulation.reset import Reset
 
 #: The response of AXI4 to an access that is refused.
 SLVERR = 2
-#: A word as it stands at a port: TDATA and TKEEP.
+#: A word at a port: TDATA and TKEEP.
 Word = tuple[int, int]
 
 
 class WordBus(AxiStreamBus):  # type: ignore[misc]  # the package has no types
-    """A port whose smallest unit is the whole word.
+    """Port whose smallest unit is the whole word.
 
-    cocotbext-axi handles data byte by byte, which takes most of the time of a simulation with wide ports. Here a word is
-    one element of a frame, and its TKEEP travels with it as TUSER would: any mask can be sent, and any mask is seen.
+    cocotbext-axi handles data byte by byte, which takes most of the time of a simulation with wide ports. Here a word is one
+    element of a frame, and its TKEEP is handled like TUSER: any mask can be sent and received.
     """
 
     _signals: Any = ("tdata",)
@@ -35,7 +35,7 @@ class WordBus(AxiStreamBus):  # type: ignore[misc]  # the package has no types
 
 
 def words_of(raw: bytes, size: int) -> list[Word]:
-    """Bytes as words of ``size`` bytes, first byte lowest; the last word may be partial."""
+    """Return bytes as words of ``size`` bytes, first byte lowest; the last word may be partial."""
     words = []
     for begin in range(0, len(raw), size):
         part = raw[begin : begin + size]
@@ -44,7 +44,7 @@ def words_of(raw: bytes, size: int) -> list[Word]:
 
 
 def bytes_of(words: Sequence[Word]) -> bytes:
-    """The kept bytes of words; AssertionError for a TKEEP with holes."""
+    """Return the kept bytes of words; AssertionError for a TKEEP with holes."""
     parts = []
     for data, keep in words:
         count = keep.bit_length()
@@ -55,7 +55,7 @@ def bytes_of(words: Sequence[Word]) -> bytes:
 
 
 class StreamIn:
-    """A port that receives: packets of words are sent to it.
+    """Port that receives: packets of words are sent to it.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class StreamIn:
         self._source.send_nowait(AxiStreamFrame([data for data, _ in words], tuser=[keep for _, keep in words]))
 
     def stall(self, pattern: Pattern) -> None:
-        """Offer words in the cycles that the pattern names."""
+        """Offer words in the cycles of the pattern."""
         self._source.set_pause_generator(not willing for willing in pattern)
 
     def free(self) -> None:
@@ -90,7 +90,7 @@ class StreamIn:
         self._source.pause = False
 
     def idle(self) -> bool:
-        """Whether everything that was queued has passed."""
+        """Return whether all queued words have been transferred."""
         return bool(self._source.idle())
 
     def forget(self) -> None:
@@ -99,7 +99,7 @@ class StreamIn:
 
 
 class StreamOut:
-    """A port that sends: packets of words are received from it."""
+    """Port that sends: packets of words are received from it."""
 
     def __init__(self, dut: Any, prefix: str) -> None:
         _quiet(dut, prefix)
@@ -111,19 +111,19 @@ class StreamOut:
         self._valid, self._edge = bus.tvalid, RisingEdge(clock)
 
     async def receive_words(self) -> list[Word]:
-        """The words of the next packet."""
+        """Return the words of the next packet."""
         frame = await self._sink.recv(compact=False)
         return list(zip(frame.tdata, frame.tuser, strict=True))
 
     async def receive(self) -> bytes:
-        """The bytes of the next packet; AssertionError when a word before its last one is not full."""
+        """Return the bytes of the next packet; AssertionError if a word before its last one is not full."""
         words = await self.receive_words()
         full = (1 << self.size) - 1
         assert all(keep == full for _, keep in words[:-1]), f"{self.prefix}: a partial word in the middle of a packet"
         return bytes_of(words)
 
     def stall(self, pattern: Pattern) -> None:
-        """Accept words in the cycles that the pattern names."""
+        """Accept words in the cycles of the pattern."""
         self._sink.set_pause_generator(not willing for willing in pattern)
 
     def free(self) -> None:
@@ -132,7 +132,7 @@ class StreamOut:
         self._sink.pause = False
 
     async def at_rest(self, cycles: int = 4) -> bool:
-        """Whether no packet is under way and none is offered, for some cycles."""
+        """Return whether no packet is in progress and none is offered, for some cycles."""
         for _ in range(cycles):
             await self._edge
             if int(self._valid.value) or self._sink.active:
@@ -140,16 +140,16 @@ class StreamOut:
         return True
 
     def waiting(self) -> int:
-        """Packets that came and were not asked for."""
+        """Return the number of packets that were received but not asked for."""
         return int(self._sink.count())
 
     def forget(self) -> None:
-        """Drop the packets that came."""
+        """Drop the received packets."""
         self._sink.clear()
 
 
 class Registers:
-    """The AXI4-Lite port: reads and writes of 32-bit registers."""
+    """AXI4-Lite port: reads and writes of 32-bit registers."""
 
     def __init__(self, dut: Any, prefix: str = "s_axil") -> None:
         _quiet(dut, *(f"{prefix}_{channel}" for channel in ("aw", "w", "b", "ar", "r")), prefix)
@@ -159,21 +159,21 @@ class Registers:
         self._channels = (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel)
 
     async def read(self, address: int) -> int:
-        """A register."""
+        """Return a register."""
         response = await self._master.read(address, 4)
         return int.from_bytes(response.data, "little")
 
     async def write(self, address: int, value: int) -> int:
-        """Write a register; the response code (0 is OKAY)."""
+        """Write a register and return the response code (0 is OKAY)."""
         return await self.write_bytes(address, value.to_bytes(4, "little"))
 
     async def write_bytes(self, address: int, data: bytes) -> int:
-        """Write some bytes of a register; the response code."""
+        """Write some bytes of a register and return the response code."""
         response = await self._master.write(address, data)
         return int(response.resp)
 
     async def raw_write(self, address: int, value: int) -> int:
-        """Write all bytes of a register by any address, aligned or not; the response code."""
+        """Write 4 bytes at any address, aligned or not, and return the response code."""
         there, what = self._write.aw_channel._transaction_obj(), self._write.w_channel._transaction_obj()
         there.awaddr, there.awprot, what.wdata, what.wstrb = address, 0, value, 0b1111
         await self._write.aw_channel.send(there)
@@ -181,7 +181,7 @@ class Registers:
         return int((await self._write.b_channel.recv()).bresp)
 
     async def raw_read(self, address: int) -> tuple[int, int]:
-        """All bytes that a read of any address gives, aligned or not, and the response code."""
+        """Return the 4 bytes that a read of any address gives, aligned or not, and the response code."""
         there = self._read.ar_channel._transaction_obj()
         there.araddr, there.arprot = address, 0
         await self._read.ar_channel.send(there)
@@ -189,17 +189,17 @@ class Registers:
         return int(answer.rdata), int(answer.rresp)
 
     async def write_many(self, address: int, values: Sequence[int]) -> None:
-        """Write consecutive registers, several writes under way at a time."""
+        """Write consecutive registers, with several writes in progress at a time."""
         await self._master.write(address, b"".join(value.to_bytes(4, "little") for value in values))
 
     def stall(self, patterns: Iterator[Pattern]) -> None:
-        """Let every one of the five channels transfer in the cycles that its pattern names."""
+        """Let each of the five channels transfer in the cycles of its pattern."""
         for channel, pattern in zip(self._channels, patterns, strict=False):
             channel.set_pause_generator(not willing for willing in pattern)
 
 
 class Watch:
-    """Sees every cycle of one channel: its transfers, and on outputs that valid and payload hold until the transfer."""
+    """Watch one channel in every cycle: its transfers, and on outputs that valid and payload hold until the transfer."""
 
     def __init__(self, dut: Any, valid: str, ready: str, payload: Sequence[str] = ()) -> None:
         self._valid, self._ready = getattr(dut, valid), getattr(dut, ready)
@@ -209,8 +209,8 @@ class Watch:
         self.waits = 0  #: cycles with valid and without ready
 
     def sample(self, cycle: int) -> None:
-        """One cycle, at its closing edge."""
-        # Reading a signal takes most of the time of a simulation, so nothing is read that nothing depends on.
+        """Sample one cycle, at its closing edge."""
+        # Reading a signal takes most of the time of a simulation, so that only needed signals are read.
         valid = bool(int(self._valid.value))
         ready = valid and bool(int(self._ready.value))
         if ready:
@@ -224,18 +224,18 @@ class Watch:
             self._monitor.check(valid, ready, bits)
 
     def forget(self) -> None:
-        """The unit is in reset: nothing is waiting."""
+        """Note a reset: no payload is waiting."""
         if self._monitor is not None:
             self._monitor.forget()
 
     def clear(self) -> None:
-        """Forget what passed so far."""
+        """Forget earlier transfers."""
         self.transfers.clear()
         self.waits = 0
 
 
 class Watches:
-    """All watches of a unit, by the name of the port."""
+    """Watches of all ports of a unit, by the name of the port."""
 
     def __init__(self, dut: Any, streams: Sequence[tuple[str, bool]]) -> None:
         self._dut = dut
@@ -250,7 +250,7 @@ class Watches:
         self.of["s_axil_r"] = Watch(dut, "s_axil_rvalid", "s_axil_rready", ["s_axil_rdata", "s_axil_rresp"])
 
     async def run(self) -> None:
-        """Every cycle until the test ends, of ``clk`` and of each other clock."""
+        """Sample every cycle of ``clk``, and of each other clock, until the test ends."""
         clocks = {name: clock_of(self._dut, REGISTER_PORT if name.startswith(REGISTER_PORT) else name) for name in self.of}
         for clock in own(self._dut).values():
             cocotb.start_soon(self._sample(clock, [self.of[name] for name, its in clocks.items() if its is clock]))
@@ -270,12 +270,12 @@ class Watches:
 
 
 def _quiet(dut: Any, *names: str) -> None:
-    """Only warnings from the ends of these ports."""
+    """Reduce the log of the ends of these ports to warnings."""
     for name in names:
         logging.getLogger(f"cocotb.{dut._name}.{name}").setLevel(logging.WARNING)
 
 
 def random_patterns(rng: Random, maker: Any) -> Iterator[Pattern]:
-    """Independent patterns without end."""
+    """Yield independent patterns without end."""
     while True:
         yield maker(rng)

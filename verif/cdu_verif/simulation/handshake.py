@@ -1,14 +1,14 @@
-"""The rules that the sending end of a stream obeys, as a checker of one cycle after the other."""
+"""Checker of the rules that the sending end of a stream must keep, one cycle at a time."""
 
 from __future__ import annotations
 
 
 class HandshakeError(AssertionError):
-    """A stream that broke a rule."""
+    """Breach of a rule by a stream."""
 
 
 class HandshakeMonitor:
-    """Checks that valid and payload hold until the transfer.
+    """Check that valid and payload hold until the transfer.
 
     Call :meth:`check` once per cycle with the settled values, :meth:`forget` when the unit is reset.
     """
@@ -19,11 +19,11 @@ class HandshakeMonitor:
 
     @property
     def waiting(self) -> bool:
-        """Whether the payload of the next cycle is compared with one before."""
+        """Return whether the payload of the next cycle will be compared with the present one."""
         return self._waiting is not None
 
     def check(self, valid: bool, ready: bool, payload: int) -> None:
-        """One cycle; ``payload`` counts only when it is compared, or waits now. Raises HandshakeError."""
+        """Check one cycle; ``payload`` matters only if it is compared, or waits now. Raises HandshakeError."""
         if self._waiting is not None:
             if not valid:
                 raise HandshakeError(f"{self.name}: valid fell before the transfer")
@@ -34,5 +34,5 @@ class HandshakeMonitor:
         self._waiting = payload if valid and not ready else None
 
     def forget(self) -> None:
-        """Nothing is waiting any more."""
+        """Forget a waiting payload."""
         self._waiting = None

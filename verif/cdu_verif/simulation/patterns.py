@@ -1,4 +1,4 @@
-"""When a stream end is willing: iterators of booleans, one per cycle."""
+"""Patterns of cycles in which a stream end is willing: iterators of booleans, one per cycle."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ Pattern = Iterator[bool]
 
 
 def always() -> Pattern:
-    """Every cycle."""
+    """Yield true in every cycle."""
     return repeat(True)
 
 
 def coin(rng: Random, share: float) -> Pattern:
-    """Each cycle by itself, with probability ``share``."""
+    """Yield true in each cycle independently with probability ``share``."""
     while True:
         yield rng.random() < share
 
 
 def bursts(rng: Random, longest: int) -> Pattern:
-    """Runs of willing and unwilling cycles, each of 1 to ``longest`` cycles."""
+    """Yield runs of willing and unwilling cycles, each of 1 to ``longest`` cycles."""
     while True:
         for willing in (True, False):
             yield from repeat(willing, rng.randint(1, longest))
 
 
 def long_stalls(rng: Random) -> Pattern:
-    """Mostly willing, now and then unwilling for up to 100 cycles."""
+    """Yield mostly willing cycles, at times unwilling ones for up to 100 cycles."""
     while True:
         yield from repeat(True, rng.randint(1, 150))
         yield from repeat(False, rng.randint(20, 100))
 
 
-#: Source and sink behaviour by name.
+#: Behaviour of source and sink by name.
 PATTERNS: dict[str, Callable[[Random], tuple[Pattern, Pattern]]] = {
     "full_rate": lambda rng: (always(), always()),
     "idle": lambda rng: (coin(rng, 0.5), always()),

@@ -1,4 +1,4 @@
-"""The resets of a simulated top, of either level."""
+"""Resets of a simulated top, of either level."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cdu_spec.config import OWN_CLOCKS, RESET_PORTS
 
 
 class Reset:
-    """The reset ports of a top, which are driven together.
+    """Reset ports of a top, which are driven together.
 
     Parameters
     ----------
@@ -17,22 +17,22 @@ class Reset:
     """
 
     def __init__(self, dut: Any) -> None:
-        # A unit whose reset is active low has a signal by the name of the other port inside, which simulators show too.
+        # A unit with active-low reset has an inner signal with the name of the other port, which simulators show as well.
         level = next(level for level in ("low", "high") if hasattr(dut, RESET_PORTS[level]))
         self.signal = getattr(dut, RESET_PORTS[level])
         names = [f"{name}_{RESET_PORTS[level]}" for name in OWN_CLOCKS]
         self._signals = [self.signal, *(getattr(dut, name) for name in names if hasattr(dut, name))]
-        self.active_high = level == "high"  #: as cocotbext-axi takes it
+        self.active_high = level == "high"  #: value for cocotbext-axi
 
     def drive(self, active: bool) -> None:
-        """Reset the top, or let it go."""
+        """Assert or release the reset."""
         for signal in self._signals:
             signal.value = int(active is self.active_high)
 
     def is_active(self) -> bool:
-        """Whether the top is being reset."""
+        """Return whether the top is being reset."""
         return bool(int(self.signal.value)) is self.active_high
 
     def axi(self) -> dict[str, Any]:
-        """What the ends of cocotbext-axi are told."""
+        """Return the arguments with the reset for cocotbext-axi's ends."""
         return {"reset": self.signal, "reset_active_level": self.active_high}

@@ -1,7 +1,7 @@
-"""Verilator's runtime, compiled once per installation and not once per block: it takes most of a small build.
+"""Verilator's runtime, compiled once per installation and not once per block: it is most of a small build.
 
-Its objects are lent to every build, and so are its headers, precompiled: what a design's own C++ includes is several times as
-long as that of a block.
+Every build reuses its objects and its precompiled headers: the C++ text that a design includes is several times as long as
+that of a block.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from cdu_tools import cache
 from cdu_tools.errors import UserError
 from cdu_tools.verilator import Verilator
 
-#: They depend on Verilator, the compiler and the options, and not on the design.
+#: Names of the objects, which depend on Verilator, the compiler and the options, but not on the design.
 _NAMES = (
     *("verilated.o", "verilated_dpi.o", "verilated_vpi.o", "verilated_threads.o", "verilated_cov.o"),
     *("verilated_fst_c.o", "verilated_vcd_c.o"),
 )
-#: What their entries in the cache are called, and those of the headers.
+#: Kinds of the entries in the cache: objects, and headers.
 _KIND, _HEADERS = "runtime", "headers"
-#: Includes what every design and cocotb's program include. The compiler takes NAME.gch for NAME where its options are the same.
+#: Header that includes the headers of every design and of cocotb's program. The compiler uses NAME.gch for NAME if options
+#: match.
 _HEADER = "runtime.h"
 _INCLUDED = "verilated.h", "verilated_vpi.h"
 
 
 def ingredients(tool: Verilator, options: Sequence[str]) -> list[str]:
-    """What the objects of builds with these options of Verilator depend on."""
+    """Return everything that the objects of builds with these options of Verilator depend on."""
     command = [os.environ.get("CXX") or "g++", "--version"]
     with suppress(OSError):
         command = [subprocess.run(command, capture_output=True, text=True, check=False).stdout]
@@ -40,7 +41,7 @@ def ingredients(tool: Verilator, options: Sequence[str]) -> list[str]:
 def lend(depends: Sequence[str], build: Path) -> list[str]:
     """Put the objects of an earlier build where the makefile of the next one looks for them.
 
-    Returns options with which make takes them: by its rules they would be older than the makefile.
+    Returns options with which make accepts them; by its rules they would be older than the makefile.
     """
     build.mkdir(parents=True, exist_ok=True)
     kept = None
@@ -50,7 +51,7 @@ def lend(depends: Sequence[str], build: Path) -> list[str]:
 
 
 def keep(depends: Sequence[str], build: Path) -> None:
-    """Keep the objects of a finished build, where the cache can be used."""
+    """Keep the objects of a finished build, if the cache can be used."""
 
     def fill(folder: Path) -> None:
         _copied(build, folder)
@@ -61,7 +62,7 @@ def keep(depends: Sequence[str], build: Path) -> None:
 
 
 def included(depends: Sequence[str], effort: str) -> list[str]:
-    """Options with which the compiler takes the precompiled headers of builds of this effort (``-O0``); none without them."""
+    """Return compiler options that use the precompiled headers of builds with ``effort`` (``-O0``); none without headers."""
     with suppress(UserError):
         if kept := cache.find(_HEADERS, [*depends, effort]):
             return ["-include", str(kept / _HEADER)]
@@ -69,7 +70,7 @@ def included(depends: Sequence[str], effort: str) -> list[str]:
 
 
 def keep_included(depends: Sequence[str], effort: str, build: Path, variables: Mapping[str, str]) -> None:
-    """Precompile the headers by the makefile of a finished build, where the cache can be used; it is that slow only once."""
+    """Precompile the headers with the makefile of a finished build, if the cache can be used; this slow step is done once."""
 
     def fill(folder: Path) -> None:
         (build / _HEADER).write_text("".join(f"#include <{name}>\n" for name in _INCLUDED))
@@ -79,13 +80,13 @@ def keep_included(depends: Sequence[str], effort: str, build: Path, variables: M
         shutil.copy(build / _HEADER, folder)
         shutil.move(build / target, folder / f"{_HEADER}.gch")
 
-    # Without them builds take longer, and nothing else changes.
+    # Without precompiled headers builds take longer, without any other effect.
     with suppress(UserError, OSError, subprocess.CalledProcessError):
         cache.entry(_HEADERS, [*depends, effort], fill)
 
 
 def _copied(source: Path, target: Path) -> list[str]:
-    """Copy the objects that are there; their names."""
+    """Copy the objects that exist and return their names."""
     there = [name for name in _NAMES if (source / name).is_file()]
     for name in there:
         shutil.copy(source / name, target / name)

@@ -1,4 +1,4 @@
-"""The simulators: what they need, and how a generated file is built and run with them."""
+"""Simulators: their requirements, and how a generated file is built and run with them."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ SIMULATORS = ("verilator", "icarus")
 WAVES = ("fst", "vcd")
 _TIMESCALE = ("1ns", "1ps")
 _QUIET = ("-Wno-fatal", "-Wno-lint")
-#: Elements of an array, and bits of a signal, up to which Verilator traces it: by itself no more than 32, and 256. It leaves
-#: out in silence what has more, the buffers among it; no array and no signal of a unit has as many as these.
+#: Elements of an array, and bits of a signal, up to which Verilator traces it; its defaults are 32 and 256. It silently omits
+#: larger ones, buffers among them; no array and no signal of a unit is larger than these limits.
 _TRACED = ("--trace-max-array", "1048576", "--trace-max-width", "1048576")
 _COVERAGE = ("--coverage-line", "--coverage-toggle", "--coverage-expr")
-#: All C++ of a design in one piece, which needs no precompiled header of its own.
+#: Make option that compiles all C++ of a design as one file, which needs no precompiled header of its own.
 _MAKE = ("VM_PARALLEL_BUILDS=0",)
-#: Bytes of Verilog from which optimised C++ wins more time than it takes: simulations of blocks spend theirs in Python.
+#: Bytes of Verilog from which optimised C++ saves more time than it costs: simulations of blocks spend theirs in Python.
 _LARGE = 1 << 20
-#: Where a failed assertion tells its values. cocotb would rewrite every module for that, torch too: most of a short simulation.
+#: Files in which assertions show values. cocotb would otherwise rewrite every module, even torch: most of a short simulation.
 _TELLING = "*/cdu_verif/*.py"
-#: What is called once, half of the C++ of a large design, in a piece of its own.
+#: Make options for code that is called once, half of the C++ of a large design, in a file of its own.
 _ONCE = ("VM_PREFIX=Vonce", "VM_FAST=", "Vonce__ALL.o")
-#: Make of what is left, and of the program, which also has that piece.
+#: Make options for the rest and for the program, which is linked with that file.
 _WITHOUT_ONCE = ("VM_SLOW=", "LOADLIBES=Vonce__ALL.o")
-#: Option of cocotb's runner, and what takes its place.
+#: Option of cocotb's runner, and its replacement.
 _ALL_PUBLIC, _TOP_PUBLIC = "--public-flat-rw", ("--public-depth", "1")
 
 
 class _VerilatorOfPorts(Verilator):
-    """cocotb's runner, but only the top's own signals are public, and with options of make, for each of the calls of make.
+    """cocotb's Verilator runner with only the top's own signals public, and with options for each call of make.
 
-    Were all signals public, Verilator could remove and merge none: several times as much C++ to compile, and slower
+    If all signals were public, Verilator could neither remove nor merge any: several times as much C++ to compile, and slower
     simulations.
     """
 
@@ -61,16 +61,16 @@ class _VerilatorOfPorts(Verilator):
 
 
 class BuildError(RuntimeError):
-    """A generated file that the simulator does not accept."""
+    """Generated file that the simulator rejects."""
 
 
 def waves_file(waves: str) -> str:
-    """Name of the waveform of a run, in a format of :data:`WAVES`."""
+    """Return the name of the waveform of a run, in a format of :data:`WAVES`."""
     return f"dump.{waves}"
 
 
 def check(simulator: str) -> None:
-    """Raise UserError for an unknown simulator, MissingToolError for one, or for a part of Python, that is not installed."""
+    """Raise UserError for an unknown simulator, MissingToolError for one, or for a Python package, that is not installed."""
     if simulator not in SIMULATORS:
         raise UserError(f"unknown simulator {simulator!r}: use {' or '.join(SIMULATORS)}")
     if simulator == "verilator":
@@ -91,14 +91,14 @@ class Simulation:
     top
         Name of its top module.
     folder
-        Where the simulator builds and runs.
+        Folder in which the simulator builds and runs.
     simulator
         ``verilator`` or ``icarus``.
     waves
-        Format of :data:`WAVES` of a waveform, ``dump.fst`` or ``dump.vcd``, with Verilator only; default: none is recorded.
+        Format of :data:`WAVES` for a waveform, ``dump.fst`` or ``dump.vcd``, with Verilator only; default: none is recorded.
         It has every named signal and every element of a memory; nets without a name of their own (``_012_``) are left out.
     coverage
-        Count lines, toggles and expressions, with Verilator only.
+        Whether lines, toggles and expressions are counted, with Verilator only.
     """
 
     def __init__(
@@ -111,13 +111,13 @@ class Simulation:
 
     @property
     def coverage_file(self) -> Path:
-        """Where a run leaves its coverage counts."""
+        """Return the path at which a run writes its coverage counts."""
         return self.folder / "coverage.dat"
 
     def build(self) -> None:
-        """Compile; BuildError with the end of the log when that fails.
+        """Compile the top; BuildError with the end of the log if that fails.
 
-        Nothing is left of an earlier build: a program of the name ``array`` beside C++ that includes ``<array>`` is one trap.
+        An earlier build is removed first: for example a program named ``array`` would break C++ that includes ``<array>``.
         """
         shutil.rmtree(self.folder / "sim", ignore_errors=True)
         if self.simulator != "verilator":
@@ -126,7 +126,7 @@ class Simulation:
         tool, sim = verilator.find(), self.folder / "sim"
         options = [*_QUIET, *(_COVERAGE if self.coverage else ()), *([f"--trace-{self.waves}", *_TRACED] if self.waves else ())]
         runtime = runtime_objects.ingredients(tool, options)
-        # Counters make code that takes the compiler longer to optimise than the simulation to run.
+        # With counters the compiler takes longer to optimise the code than the simulation runs.
         effort = "-O1" if self.source.stat().st_size >= _LARGE and not self.coverage else "-O0"
         lent = runtime_objects.lend(runtime, sim)
 
@@ -167,15 +167,15 @@ class Simulation:
         folder: Path | None = None,
         arguments: Sequence[str] = (),
     ) -> Path:
-        """Simulate the tests of cocotb modules; the path of cocotb's results (which may be missing after a crash).
+        """Simulate the tests of cocotb modules and return the path of cocotb's results, which a crash can leave missing.
 
-        Runs of one build stand side by side in folders of their own; ``arguments`` are those of the design (``+name=value``).
+        Runs of one build have folders of their own; ``arguments`` are those of the design (``+name=value``).
         """
         assert self._runner is not None, "build first"
         folder = folder or self.folder
         folder.mkdir(parents=True, exist_ok=True)
         results = (folder / "cocotb.xml").resolve()
-        # A crash of the simulator ends the runner; the missing or incomplete results say so.
+        # A crash of the simulator ends the runner; missing or incomplete results report it.
         with _environment({**self._variables(), **variables}), suppress(SystemExit):
             self._runner.test(
                 test_module=list(modules),
@@ -197,14 +197,14 @@ class Simulation:
         variables["COCOTB_REWRITE_ASSERTION_FILES"] = _TELLING
         if self.simulator == "verilator":
             variables |= dict(verilator.find().variables)
-        # Inside pytest cocotb's runner would check results by itself and end the process.
+        # Within pytest cocotb's runner would check results by itself and end the process.
         variables["PYTEST_CURRENT_TEST"] = ""
         return variables
 
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """These variables for the time of a block; empty ones are removed."""
+    """Set these variables for a ``with`` block; empty ones are removed."""
     before = {name: os.environ.get(name) for name in variables}
     try:
         for name, value in variables.items():

@@ -1,1 +1,1 @@
-"""A system that runs: a RISC-V processor, memory, a unit behind its DMA engine, a program that uses the driver."""
+"""A complete system: a RISC-V processor, memory, a unit behind its DMA engine, and a program that uses the driver."""

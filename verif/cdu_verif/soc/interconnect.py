@@ -1,4 +1,4 @@
-"""What joins processor, memory and unit."""
+"""Interconnect of processor, memory and unit."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cdu_spec.registers import REGISTER_BYTES
 
 from cdu_verif.soc.memory_access import CPU_BYTES, WORD_BYTES, AxiReads, AxiWrites, Wishbone, WishboneAccess
 
-#: The processor's addresses by their highest bits: memory from 0 on, registers of the unit, end of the simulation.
+#: Regions of the processor's addresses by their highest bits: memory from 0, registers of the unit, end of the simulation.
 REGISTERS, EXIT = 0x8000_0000, 0xC000_0000
 _PREFIX = "m_axil"
 
 
 class WishboneRegisters(wiring.Component):
-    """A Wishbone bus at an AXI4-Lite port; what is refused there ends with ``err``."""
+    """Bridge from a Wishbone bus to an AXI4-Lite port; an access refused there ends with ``err``."""
 
     bus: Any
 
@@ -54,7 +54,7 @@ class WishboneRegisters(wiring.Component):
 
 
 class Interconnect(wiring.Component):
-    """Two buses of the processor and one of the engine take turns at a memory with one port.
+    """Let two buses of the processor and one of the engine take turns at a memory with one port.
 
     Parameters
     ----------
@@ -64,15 +64,15 @@ class Interconnect(wiring.Component):
     Ports
     -----
     ibus, dbus
-        Instructions, which come from memory only, and data: see :data:`REGISTERS` and :data:`EXIT`.
+        Instructions, which come from memory only, and data, whose regions are :data:`REGISTERS` and :data:`EXIT`.
     s_axi_*
-        AXI4 of the engine, to memory.
+        AXI4 port of the engine, to memory.
     m_axil_*
-        AXI4-Lite to the unit.
+        AXI4-Lite port to the unit.
     ram_word, ram_strobe, ram_wdata, ram_rdata
-        Memory; what is read comes in the cycle after the address.
+        Memory; read data come in the cycle after the address.
     exit, exit_code
-        High for a cycle when the processor writes to EXIT, and what it writes.
+        High for a cycle when the processor writes to EXIT, and the value that it writes.
     """
 
     def __init__(self, word_bits: int) -> None:
@@ -110,7 +110,7 @@ class Interconnect(wiring.Component):
         return m
 
     def _data_bus(self, m: Module, bus: Any, memory: Any, registers: Any) -> None:
-        """The processor's data bus to what its address names."""
+        """Connect the processor's data bus to the region that its address selects."""
         outer: Any = self
         of_registers, of_exit = (self._begins(bus, address) for address in (REGISTERS, EXIT))
         ends = Signal(name="ends")

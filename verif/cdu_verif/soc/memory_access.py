@@ -14,7 +14,7 @@ from cdu_spec.dma import MEMORY_ADDRESS_BITS
 CPU_BYTES, WORD_BYTES = 4, 8
 _SLVERR = 2
 
-#: A bus of the processor, at the end that asks: classic cycles, one word of 32 bits each. ``adr`` counts words.
+#: Bus of the processor, at the requesting end: classic cycles, one word of 32 bits each. ``adr`` counts words.
 Wishbone = wiring.Signature(
     {
         **{"cyc": Out(1), "stb": Out(1), "we": Out(1), "adr": Out(30), "sel": Out(CPU_BYTES), "dat_w": Out(8 * CPU_BYTES)},
@@ -24,19 +24,19 @@ Wishbone = wiring.Signature(
 
 
 class Access(data.StructLayout):
-    """A word of memory, and which of its bytes are written: none for a read, whose word comes in the cycle after."""
+    """Access to a word of memory with the bytes to write: none for a read, whose word comes in the next cycle."""
 
     def __init__(self, word_bits: int) -> None:
         super().__init__({"word": word_bits, "strobe": WORD_BYTES, "data": 8 * WORD_BYTES})
 
 
 def memory_port(word_bits: int) -> wiring.Signature:
-    """The end that asks: a stream of :class:`Access`, and ``found``, the word of the transfer in the cycle before."""
+    """Return the requesting end: a stream of :class:`Access`, and ``found``, the word of the transfer one cycle before."""
     return wiring.Signature({"o": Out(stream.Signature(Access(word_bits))), "found": In(8 * WORD_BYTES)})
 
 
 class WishboneAccess(wiring.Component):
-    """A Wishbone bus at memory: an access, and its answer a cycle later."""
+    """Bridge from a Wishbone bus to memory: an access, and its answer a cycle later."""
 
     bus: Any
     memory: Any
@@ -60,7 +60,7 @@ class WishboneAccess(wiring.Component):
 
 
 class AxiReads(wiring.Component):
-    """The channels AR and R at memory: bursts of whole words, one after the other. Outside of memory: SLVERR."""
+    """Bridge from channels AR and R to memory: bursts of whole words, one after the other. SLVERR outside of memory."""
 
     memory: Any
 
@@ -111,7 +111,7 @@ class AxiReads(wiring.Component):
 
 
 class AxiWrites(wiring.Component):
-    """The channels AW, W and B, in the same way."""
+    """Bridge from channels AW, W and B to memory: bursts of whole words, one after the other. SLVERR outside of memory."""
 
     memory: Any
 

@@ -1,4 +1,4 @@
-"""The program of the system: the delivered driver and its use, compiled for the processor."""
+"""Program of the system: the delivered driver and its use, compiled for the processor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cdu_tools.errors import MissingToolError
 from cdu_verif.soc import tasks
 
 _HERE = Path(__file__).parent
-#: The folder of the driver in C, and the header that it includes.
+#: Folder of the driver in C, and the header that it includes.
 DRIVER = Path(cdu_driver.__file__).parent / "c"
 HEADER = "tiny.h"
 _TOOLS = "riscv64-unknown-elf-"
@@ -25,7 +25,7 @@ _LINKER = ("-nostdlib", "-nostartfiles", "-static", "-Wl,--no-warn-rwx-segments"
 
 
 def compiler() -> str:
-    """The compiler for RISC-V; MissingToolError where it is not."""
+    """Return the compiler for RISC-V; MissingToolError if it is missing."""
     found = shutil.which(f"{_TOOLS}gcc")
     if found is None or shutil.which(f"{_TOOLS}objcopy") is None:
         raise MissingToolError("there is no compiler for RISC-V: add it with `apt-get install gcc-riscv64-unknown-elf`")
@@ -33,9 +33,9 @@ def compiler() -> str:
 
 
 def program() -> bytes:
-    """The bytes of the program, from address 0 on.
+    """Return the bytes of the program, from address 0 on.
 
-    Raises MissingToolError without a compiler, and RuntimeError with what it says when it does not accept the sources.
+    Raises MissingToolError without a compiler, and RuntimeError with the compiler's output if it rejects the sources.
     """
     gcc = compiler()
     with tempfile.TemporaryDirectory(prefix="cdu-soc-") as place:

@@ -1,4 +1,4 @@
-"""``cdu soc``: activations of a network in training through the system, and whether the golden model's bytes lie in memory."""
+"""``cdu soc``: activations of a network in training through the system, compared in memory with the golden model's bytes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from cdu_verif.soc import program, system, tasks
 from cdu_verif.soc.tasks import Found, Placed, Task
 from cdu_verif.stimulus import recorded_jobs
 
-#: Tensors of a training step that are taken.
+#: Number of tensors of a training step that are used.
 _TENSORS = 2
 _UNIT_ERROR = 1 << next(place for place, (name, _) in enumerate(DMA_ERRORS) if name == "unit")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A task that was run: what the program left of it, and what is wrong with it, a sentence each."""
+    """Outcome of a task: its results as the program left them, and a sentence for each fault."""
 
     task: Task
     found: Found
@@ -37,14 +37,14 @@ class Outcome:
 
     @property
     def unit_errors(self) -> list[str]:
-        """Names of the errors that the damaged payload had."""
+        """Return the names of the errors that the damaged payload caused."""
         return [name for name, bit in register("ERRORS").unpack(self.found.unit_errors).items() if bit]
 
 
 def recorded_tasks(config: CduConfig) -> list[Task]:
-    """Activations of a network in training on handwritten digits, in every mode of the unit.
+    """Return activations of a network in training on handwritten digits, in every mode of the unit.
 
-    UserError for a unit without mode jpeg-act, whose tensors they are.
+    UserError for a unit without mode jpeg-act, because the tensors are those of that mode.
     """
     if Mode.JPEG_ACT not in config.built_modes:
         raise UserError("the system compresses activations of a policy with mode jpeg-act: use a unit that has it")
@@ -54,10 +54,10 @@ def recorded_tasks(config: CduConfig) -> list[Task]:
 
 
 def run_tasks(config: CduConfig, given: Sequence[Task], progress: Progress | None = None) -> tuple[list[Outcome], int]:
-    """Build the system of a configuration, run the program on tasks, and judge what lies in memory; with the cycles of it all.
+    """Build the system, run the program on tasks, and compare memory; return the outcomes and the total number of cycles.
 
-    ``config`` is one of :func:`cdu_verif.soc.system.configuration`. Raises MissingToolError where the compiler for RISC-V, the
-    processor, Verilator or a C++ compiler is missing, and RuntimeError when the program does not end as it should.
+    ``config`` is one of :func:`cdu_verif.soc.system.configuration`. Raises MissingToolError if the compiler for RISC-V, the
+    processor, Verilator or a C++ compiler is missing, and RuntimeError if the program does not end normally.
     """
     shown = progress or Silent()
     memory = tasks.Memory(program.program(), system.MEMORY_BYTES)
@@ -71,7 +71,7 @@ def run_tasks(config: CduConfig, given: Sequence[Task], progress: Progress | Non
 
 
 def recorded_report(config: CduConfig, command: str, progress: Progress | None = None) -> Report:
-    """Recorded activations through the system: report.md and report.json. Errors as of :func:`run_tasks`."""
+    """Report recorded activations through the system: report.md and report.json. Errors are those of :func:`run_tasks`."""
     chosen = system.configuration(config)
     program.compiler()
     system.processor()

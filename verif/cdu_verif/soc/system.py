@@ -1,4 +1,4 @@
-"""The system: its Verilog, and its simulation by Verilator, built once for a configuration and run on what is in memory."""
+"""The system: its Verilog, and its simulation by Verilator, built once per configuration and run on the content of memory."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ TOP = "system"
 #: Binary logarithm of the words of memory.
 WORD_BITS = 15
 MEMORY_BYTES = WORD_BYTES << WORD_BITS
-#: Parameters of the unit that follow from the system.
+#: Parameters of the unit that the system determines.
 _OWN: dict[str, Any] = {"dma_bits": 8 * WORD_BYTES, "reset_active": "high", "reset_kind": "sync"}
 
 
 def configuration(config: CduConfig) -> CduConfig:
-    """The configuration that the system has: with an engine as wide as its memory, and the reset of its processor.
+    """Return the configuration of the system: with an engine as wide as its memory, and the reset of its processor.
 
-    Raises UserError for a configuration that asks for others.
+    Raises UserError for a configuration with other values of these parameters.
     """
     for name, value in _OWN.items():
         if (given := getattr(config, name)) not in (getattr(CduConfig, name), value):
@@ -47,9 +47,9 @@ def configuration(config: CduConfig) -> CduConfig:
 
 
 def processor() -> Path:
-    """The Verilog of the processor, which is no part of this project: a VexRiscv (MIT licence), out of its package.
+    """Return the Verilog of the processor, which is no part of this project: a VexRiscv (MIT licence), from its package.
 
-    Raises MissingToolError where it is not.
+    Raises MissingToolError if it is missing.
     """
     try:
         package: Any = importlib.import_module(_PROCESSOR_PACKAGE)
@@ -59,9 +59,9 @@ def processor() -> Path:
 
 
 def verilog(config: CduConfig) -> dict[str, str]:
-    """The system's Verilog by file, with :data:`TOP` as its top; ``config`` is one of :func:`configuration`.
+    """Return the system's Verilog by file, with :data:`TOP` as its top; ``config`` is one of :func:`configuration`.
 
-    Raises MissingToolError where the processor is missing.
+    Raises MissingToolError if the processor is missing.
     """
     cpu = processor()
     unit = generator.kept(config)
@@ -74,12 +74,12 @@ def verilog(config: CduConfig) -> dict[str, str]:
 
 
 def design(config: CduConfig) -> dict[str, tuple[str, str]]:
-    """Top module and text of the system, by its name, as programs take it that map and place designs."""
+    """Return top module and text of the system, by its name, for programs that map and place designs."""
     return {TOP: (TOP, "\n".join(verilog(config).values()))}
 
 
 def built(config: CduConfig, notify: Callable[[], None] | None = None) -> Path:
-    """The simulation of a system as a program; made when it is not in the cache, after a call of ``notify``.
+    """Return the simulation of a system as a program; it is made if it is not in the cache, after a call of ``notify``.
 
     ``config`` is one of :func:`configuration`. Raises MissingToolError without processor, Verilator or C++ compiler.
     """
@@ -106,9 +106,9 @@ def built(config: CduConfig, notify: Callable[[], None] | None = None) -> Path:
 
 
 def run(simulation: Path, memory: bytes, folder: Path) -> tuple[int, int, bytes]:
-    """Run the system on the content of its memory: what the program ends with, cycles, and memory at the end.
+    """Run the system on the content of its memory; return the program's exit code, cycles, and memory at the end.
 
-    ``folder`` gets image.hex and dump.hex. Raises RuntimeError when the program does not end.
+    Writes image.hex and dump.hex to ``folder``. Raises RuntimeError if the program does not end.
     """
     image, dump = folder / "image.hex", folder / "dump.hex"
     words = (memory[place : place + WORD_BYTES] for place in range(0, len(memory), WORD_BYTES))

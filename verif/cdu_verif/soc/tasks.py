@@ -1,4 +1,4 @@
-"""What the program of the system is given and what it leaves: tasks in memory, as both languages see them."""
+"""Tasks of the system's program in memory: inputs and results, as laid out for Python and C."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cdu_verif.soc.interconnect import EXIT, REGISTERS
 from cdu_verif.stimulus.payloads import float_bytes
 from cdu_verif.stimulus.tensors import Exchange, of_tensor
 
-#: Where the tasks begin; below them is the program.
+#: Address of the tasks; the program is below.
 TASKS = 0x8000
-#: What the program ends with when the processor meets something that it cannot do.
+#: Exit code of the program when the processor traps.
 TRAPPED = 99
-#: A task of the program: numbers of 32 bits. The first ones are given, the others are what became of it.
+#: Fields of a task, numbers of 32 bits. The first ones are inputs, the others results.
 GIVEN = (
     *("mode", "value_format", "coder", "point", "quantizer", "seed", "mx_coding"),
     *("n", "c", "h", "w", "stride_n", "stride_c", "stride_h"),
@@ -35,24 +35,24 @@ FOUND = (
 )
 _TASK = struct.Struct(f"<{len(GIVEN)}I{SHIFT_TABLE_BYTES}s{len(FOUND)}I")
 _ALIGN = 8
-#: What lies where nothing was put, and behind a result.
+#: Content of unused memory, and the number of bytes checked behind a result.
 _FILLING, _BEHIND = b"\xa5", 64
 
 
 @dataclass(frozen=True)
 class Found:
-    """What the program left of a task.
+    """Results of a task, as the program left them.
 
     Parameters
     ----------
     compressed, decompressed
-        1: the driver said that all was well.
+        1: the driver reported success.
     payload_bytes, compress_cycles, decompress_cycles
-        As records tell them.
+        Values from the records.
     refused, errors, unit_errors
-        Of the damaged payload. 1: the driver said that the job failed; what its record says.
+        Results of the damaged payload. 1: the driver reported that the job failed; the errors in its record.
     interrupts
-        That the processor has taken so far.
+        Number of interrupts that the processor has taken so far.
     """
 
     compressed: int
@@ -68,7 +68,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Task:
-    """A tensor in a mode, with what the golden model makes of it."""
+    """A tensor in a mode, with the golden model's results."""
 
     name: str
     mode: Mode
@@ -77,25 +77,25 @@ class Task:
 
     @classmethod
     def of(cls, config: CduConfig, name: str, values: Tensor, mode: Mode, seed: int = 1) -> Task:
-        """The task of a tensor; scales and table are drawn."""
+        """Return the task of a tensor, with random scales and table."""
         values = values.to(DTYPES[config.dtype])
         return cls(name, mode, values, of_tensor(config, Random(seed), values, mode))
 
     @property
     def label(self) -> str:
-        """Tensor and mode."""
+        """Return tensor and mode as text."""
         return f"{self.name} in {self.mode.label}"
 
     @property
     def restored(self) -> bytes:
-        """The golden values that come back."""
+        """Return the golden values after decompression."""
         view = MatrixView.of(tuple(self.values.shape), self.mode)
         return float_bytes(tensor_from_beats(self.item.restored, view, tuple(self.values.shape)).contiguous())
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A task in memory: where its results are to lie."""
+    """A task in memory, with the addresses of its results."""
 
     task: Task
     payload: int
@@ -103,7 +103,7 @@ class Placed:
 
 
 class Memory:
-    """The content of memory, in which tasks are put one behind the other."""
+    """Content of memory, in which tasks are placed one behind the other."""
 
     def __init__(self, program: bytes, size: int) -> None:
         if len(program) > TASKS:
@@ -113,14 +113,14 @@ class Memory:
         self.content[:TASKS] = program.ljust(TASKS, b"\0")
 
     def put_tasks(self, tasks: Sequence[Task]) -> list[Placed]:
-        """Put tasks behind the program; UserError when they do not fit."""
+        """Put tasks behind the program; UserError if they do not fit."""
         self._next = TASKS + _TASK.size * len(tasks) + _ALIGN
         placed = []
         for number, task in enumerate(tasks):
             place, raw = self._put(task)
             self._write(TASKS + number * _TASK.size, raw)
             placed.append(place)
-        self._write(TASKS + len(tasks) * _TASK.size, bytes(4))  # a task of mode 0: there are no more
+        self._write(TASKS + len(tasks) * _TASK.size, bytes(4))  # a task of mode 0 ends the list
         return placed
 
     def _put(self, task: Task) -> tuple[Placed, bytes]:
@@ -156,13 +156,13 @@ class Memory:
 
 
 def found(memory: bytes, number: int) -> Found:
-    """What the program left of a task."""
+    """Return the results of a task, as the program left them."""
     values = _TASK.unpack_from(memory, TASKS + number * _TASK.size)
     return Found(*values[len(GIVEN) + 1 :])
 
 
 def differences(memory: bytes, placed: Placed) -> list[str]:
-    """What in memory is not as the golden model says, nothing when all is; what lies behind the results counts, too."""
+    """Return the differences of memory from the golden model, none if it is right; bytes behind the results are checked too."""
     told = []
     for what, begin, golden in (
         ("payload", placed.payload, placed.task.item.payload),
@@ -177,7 +177,7 @@ def differences(memory: bytes, placed: Placed) -> list[str]:
 
 
 def c_header() -> str:
-    """tasks.h: where tasks lie, and what they hold, for the program."""
+    """Return tasks.h, which gives the program the addresses and fields of tasks."""
     assert tuple(field.name for field in fields(Found)) == FOUND
     members = [
         *(f"uint32_t {name};" for name in GIVEN),
@@ -190,5 +190,5 @@ def c_header() -> str:
 
 
 def symbols() -> dict[str, int]:
-    """Numbers that the assembler and the linker need."""
+    """Return numbers that the assembler and the linker need."""
     return {"TASKS": TASKS, "EXIT": EXIT, "TRAPPED": TRAPPED}

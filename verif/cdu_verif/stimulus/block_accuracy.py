@@ -1,4 +1,4 @@
-"""What is known of the errors of a block, and where from: what stands beside it in a comparison with other designs."""
+"""Known errors of a block and their source, for the comparison with other designs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _FORWARD, _INVERSE = ("dct", "two_way_dct"), ("idct", "two_way_dct")
 
 
 def block_accuracy(block: str, config: CduConfig) -> tuple[str, str]:
-    """Errors of a block, those of transforms measured now, and how; empty texts for other blocks."""
+    """Return the errors of a block, for transforms measured now, and the method; empty texts for other blocks."""
     if block in _LOSSLESS:
         return "lossless", "docs/reference/bitstream.md"
     if block not in (*_FORWARD, *_INVERSE):
         return "", ""
-    # These need SciPy, which other blocks do without.
+    # These need SciPy, which other blocks do not.
     from cdu_verif.stimulus import dct_accuracy
     from cdu_verif.stimulus.ieee1180 import Errors
 

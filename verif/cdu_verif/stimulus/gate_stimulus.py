@@ -1,4 +1,4 @@
-"""Words of real jobs for the streams of a netlist, and the golden model's words that must come out of it."""
+"""Stimulus of a netlist from real jobs, and the words that the golden model expects of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CODECS: Mapping[str, tuple[Mode, Coder]] = {
     JPEG_GMC: (Mode.JPEG_ACT, Coder.GMC),
     Mode.SFPR_ZVC.label: (Mode.SFPR_ZVC, Coder.ZVC),
 }
-#: Blocks on the way of jpeg-act and jpeg-gmc.
+#: Blocks in the path of jpeg-act and jpeg-gmc.
 TRANSFORM_BLOCKS = ("dct", "shift_quantizer", "inverse_shift_quantizer", "idct")
 #: Blocks that all codecs with their coder use.
 CODER_BLOCKS: Mapping[str, Coder] = {
@@ -38,7 +38,7 @@ CODER_BLOCKS: Mapping[str, Coder] = {
     "gmc_encoder": Coder.GMC,
     "gmc_decoder": Coder.GMC,
 }
-#: What stimuli can be made for.
+#: Top modules for which stimuli can be made.
 TOPS = (*HALVES, *TRANSFORM_BLOCKS, *CODER_BLOCKS)
 
 Ports = Mapping[str, Mapping[str, Any]]
@@ -46,7 +46,7 @@ Ports = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class GateStimulus:
-    """Words by stream that go in and must come out, bits of the constant inputs, and the number of values they stand for."""
+    """Input and expected words by stream, bits of the constant inputs, and the number of values that they stand for."""
 
     inputs: Mapping[str, Sequence[int]]
     expected: Mapping[str, Sequence[int]]
@@ -55,10 +55,10 @@ class GateStimulus:
 
 
 def check(top: str, codecs: Sequence[str], config: CduConfig) -> None:
-    """Raise UserError for what cannot be measured.
+    """Raise UserError for a combination that cannot be measured.
 
-    That is a codec that is none of :data:`CODECS` or whose mode or coder is not built in, and a top without a stimulus or that
-    none of the codecs uses.
+    That is a codec that is not in :data:`CODECS` or whose mode or coder is not built in, and a top without a stimulus or used
+    by none of the codecs.
     """
     if top not in TOPS:
         raise UserError(f"block {top!r} cannot be played to: use {', '.join(TOPS)}")
@@ -78,13 +78,13 @@ def check(top: str, codecs: Sequence[str], config: CduConfig) -> None:
 
 
 def has_use(top: str, codec: str) -> bool:
-    """Whether a codec's values pass a half or a block."""
+    """Return whether a codec's values pass a half or a block."""
     mode, coder = CODECS[codec]
     return (mode.has_dct or top not in TRANSFORM_BLOCKS) and CODER_BLOCKS.get(top, coder) is coder
 
 
 def gate_stimulus(top: str, config: CduConfig, ports: Ports, items: Sequence[tuple[Exchange, MatrixView]]) -> GateStimulus:
-    """The stimulus of a compressor, a decompressor or a block of their data path.
+    """Return the stimulus of a compressor, a decompressor or a block of their data path.
 
     Parameters
     ----------
@@ -95,9 +95,9 @@ def gate_stimulus(top: str, config: CduConfig, ports: Ports, items: Sequence[tup
     ports
         Ports of its manifest by name.
     items
-        Jobs of one codec with one shift table (:func:`cdu_verif.stimulus.recorded_jobs.exchanges`), played one after the other.
+        Jobs of one codec with one shift table (:func:`cdu_verif.stimulus.recorded_jobs.exchanges`), played in this order.
 
-    The top and the codec are such that :func:`check` and :func:`has_use` allow.
+    :func:`check` and :func:`has_use` must allow the top and the codec.
     """
     values = sum(item.beats.numel() for item, _ in items)
     if top in HALVES:
@@ -115,7 +115,7 @@ def gate_stimulus(top: str, config: CduConfig, ports: Ports, items: Sequence[tup
 
 
 def _block_case(top: str, config: CduConfig, ports: Ports, item: Exchange, view: MatrixView) -> Case:
-    """One job at one block. Its inputs follow from golden functions of the blocks before it."""
+    """Return one job at one block, whose inputs come from the golden functions of the blocks before it."""
     cases: Any = records.cases(top)
     if top in CODER_BLOCKS:
         payload, count = torch.frombuffer(bytearray(item.payload), dtype=torch.uint8), item.beats.numel() // BLOCK_VALUES

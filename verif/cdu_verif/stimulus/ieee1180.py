@@ -1,4 +1,4 @@
-"""The accuracy procedure of IEEE Std 1180-1990 (also ITU-T H.261 Annex A) for 8x8 inverse DCTs."""
+"""Accuracy procedure of IEEE Std 1180-1990 (also ITU-T H.261 Annex A) for 8x8 inverse DCTs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.fft import dctn, idctn
 
 Blocks = NDArray[np.int64]
 
-#: Blocks per run.
+#: Number of blocks per run.
 BLOCKS_PER_RUN = 10_000
 #: Least and greatest sample and coefficient.
 SAMPLE_LIMITS = (-256, 255)
@@ -20,7 +20,7 @@ COEFFICIENT_LIMITS = (-2048, 2047)
 
 
 def random_samples(count: int, low: int, high: int) -> Blocks:
-    """The first ``count`` numbers of the standard's generator from seed 1, between -low and high.
+    """Return the first ``count`` numbers of the standard's generator from seed 1, between -low and high.
 
     The generator's states are computed by doubling: n states and the jump over n steps give 2 n states.
     """
@@ -35,7 +35,7 @@ def random_samples(count: int, low: int, high: int) -> Blocks:
 
 
 def applies(config: CduConfig) -> bool:
-    """Whether an inverse DCT is built for the procedure: 9-bit samples, and a precision that keeps the limits.
+    """Return whether an inverse DCT is built for the procedure: 9-bit samples, and a precision that keeps the limits.
 
     ``benchmarks/idct_accuracy.py`` shows which precisions do.
     """
@@ -51,7 +51,7 @@ class Run:
     sign: int
 
     def stimulus(self, count: int = BLOCKS_PER_RUN) -> tuple[Blocks, Blocks]:
-        """Coefficients (count, 8, 8), indexed [vertical][horizontal], and the samples that double precision makes of them."""
+        """Return coefficients (count, 8, 8), indexed [vertical][horizontal], and their samples in double precision."""
         samples = self.sign * random_samples(64 * count, self.low, self.high).reshape(-1, 8, 8)
         forward = dctn(samples.astype(np.float64), axes=(1, 2), norm="ortho")
         coefficients = np.clip(np.rint(forward), *COEFFICIENT_LIMITS).astype(np.int64)
@@ -60,7 +60,7 @@ class Run:
 
 
 def runs() -> Iterator[Run]:
-    """The six runs of the procedure."""
+    """Yield the six runs of the procedure."""
     for sign in (1, -1):
         for low, high in ((256, 255), (5, 5), (300, 300)):
             yield Run(low, high, sign)
@@ -78,7 +78,7 @@ class Errors:
 
     @classmethod
     def of(cls, samples: Blocks, reference: Blocks) -> Errors:
-        """Errors of samples (n, 8, 8) against the reference."""
+        """Return the errors of samples (n, 8, 8) against the reference."""
         error = (np.clip(samples, *SAMPLE_LIMITS) - reference).astype(np.float64)
         return cls(
             float(np.abs(error).max()),
@@ -90,12 +90,12 @@ class Errors:
 
     @property
     def passed(self) -> bool:
-        """Whether all limits of the standard are kept."""
+        """Return whether all limits of the standard are kept."""
         return all(getattr(self, name) <= limit for name, limit in vars(LIMITS).items())
 
     @staticmethod
     def worst(found: Sequence[Errors]) -> Errors:
-        """The greatest of each figure over several runs."""
+        """Return the greatest of each figure over several runs."""
         return Errors(*(max(getattr(errors, name) for errors in found) for name in vars(LIMITS)))
 
 

@@ -17,14 +17,14 @@ from cdu_spec.mx import MxSettings, ScaleRule
 from cdu_spec.port_fields import pack
 from torch import Tensor
 
-#: Integers of as many bits as a floating-point format has.
+#: Integers with the number of bits of a floating-point format.
 PATTERN = {32: torch.int32, 16: torch.int16}
-#: Shift tables that a unit holds.
+#: Number of shift tables in a unit.
 BANKS = 2
 
 
 def descriptor(job: Job, bank: int = 0) -> dict[str, Any]:
-    """A codec's job as the fields of the unit's ``job`` port."""
+    """Return a codec's job as the fields of the unit's ``job`` port."""
     return {
         "mode": int(job.mode),
         "bank": bank,
@@ -37,14 +37,14 @@ def descriptor(job: Job, bank: int = 0) -> dict[str, Any]:
 
 
 def how(job: Job) -> dict[str, int]:
-    """The field ``quantizer`` of a job, whatever stands in it in the job's mode."""
+    """Return the field ``quantizer`` of a job, with the content that the job's mode gives it."""
     if job.mode is Mode.JPEG_ACT:
         return coding(job.coder, job.point)
     return mx_scaling(job.mx) if job.mx else quantizer(job.settings)
 
 
 def quantizer(settings: AffineSettings | None) -> dict[str, int]:
-    """Settings as a :class:`cdu.words.Quantizer`."""
+    """Return settings as a :class:`cdu.words.Quantizer`."""
     if settings is None:
         return dict.fromkeys(("bits_log2", "step_log2", "stochastic", "block_range", "statistics"), 0)
     return {
@@ -57,21 +57,21 @@ def quantizer(settings: AffineSettings | None) -> dict[str, int]:
 
 
 def coding(coder: Coder = Coder.ZVC, point: int = 0) -> dict[str, int]:
-    """Coder and reconstruction point, a :class:`cdu.words.Coding`, as the fields of the Quantizer in whose place they stand."""
+    """Return coder and reconstruction point, a :class:`cdu.words.Coding`, as the fields of the Quantizer that they replace."""
     return dict(_coding(coder, point))
 
 
 def mx_scaling(settings: MxSettings) -> dict[str, int]:
-    """:func:`scaling` of these settings."""
+    """Return :func:`scaling` of these settings."""
     return scaling(settings.kind.number, settings.rule is ScaleRule.RCEIL)
 
 
 def scaling(number: int, rceil: bool) -> dict[str, int]:
-    """Format and rule of mode mx, a :class:`cdu.words.Scaling`, as the fields of the Quantizer in whose place they stand."""
+    """Return format and rule of mode mx, a :class:`cdu.words.Scaling`, as the fields of the Quantizer that they replace."""
     return dict(_scaling(number, rceil))
 
 
-# Amaranth's constants are slow, and every word of a case has one.
+# Cached because Amaranth's constants are slow, and every word of a case has one.
 @cache
 def _coding(coder: Coder, point: int) -> dict[str, int]:
     return _in_place(Coding().const({"coder": coder, "point": point}))
@@ -88,17 +88,17 @@ def _in_place(other: Any) -> dict[str, int]:
 
 
 def float_bytes(values: Tensor) -> bytes:
-    """Floating-point values as bytes, little endian, in memory order."""
+    """Return floating-point values as bytes, little-endian, in memory order."""
     return bytes(values.contiguous().view(torch.uint8).numpy().data)
 
 
 def float_beats(raw: bytes, job: Job) -> Tensor:
-    """The inverse of :func:`float_bytes` for the values of a job, (beats, 8)."""
+    """Return the values of a job from their bytes (inverse of :func:`float_bytes`), (beats, 8)."""
     return torch.frombuffer(bytearray(raw), dtype=DTYPES[job.dtype]).view(-1, LANES)
 
 
 def counted_words(port: Mapping[str, Any], raw: bytes, unit_bytes: int = 1) -> list[int]:
-    """Bytes as the payloads of a stream of words with ``count`` and ``last``; the count is one of units of ``unit_bytes``."""
+    """Return bytes as payloads of a stream of words with ``count`` (in units of ``unit_bytes``) and ``last``."""
     data, count, last = port["fields"]
     size = data["width"] * data["count"] // 8
     words = []
@@ -111,7 +111,7 @@ def counted_words(port: Mapping[str, Any], raw: bytes, unit_bytes: int = 1) -> l
 
 
 def scale_words(port: Mapping[str, Any], job: Job) -> list[int]:
-    """The scales of a job, and its offsets if it has any, as the payloads of a stream of :class:`cdu.words.Scale`."""
+    """Return the scales of a job, and its offsets if it has any, as payloads of a stream of :class:`cdu.words.Scale`."""
     patterns = bit_patterns(job.scales).tolist()
     offsets = job.offsets.tolist() if job.mode.has_offsets else [0] * len(patterns)
     return [
@@ -121,11 +121,11 @@ def scale_words(port: Mapping[str, Any], job: Job) -> list[int]:
 
 
 def bit_patterns(values: Tensor) -> Tensor:
-    """Floating-point values as unsigned bit patterns, int64, same shape."""
+    """Return floating-point values as unsigned bit patterns, int64, same shape."""
     bits = values.element_size() * 8
     return values.contiguous().view(PATTERN[bits]).to(torch.int64) & ((1 << bits) - 1)
 
 
 def same_bits(left: Tensor, right: Tensor) -> bool:
-    """Whether two floating-point tensors of one shape and dtype are equal bit for bit."""
+    """Return whether two floating-point tensors of one shape and dtype are equal bit for bit."""
     return left.shape == right.shape and bool(np.array_equal(bit_patterns(left).numpy(), bit_patterns(right).numpy()))

@@ -1,6 +1,6 @@
 """Jobs of a network in training: the tensors that JPEG-ACT's table gives to a codec, with the golden model's results.
 
-They are what a unit's power is measured with, and what its netlist must reproduce.
+A unit's power is measured with these jobs, and its netlist must reproduce them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Recording:
 
 
 def record(recipe: Recipe, dataset: Dataset, modes: Sequence[Mode], images: int, seed: int = 0) -> dict[Mode, list[Recording]]:
-    """The tensors of the last step of an uncompressed training run, by the mode that JPEG-ACT's table gives them.
+    """Return the tensors of the last step of an uncompressed training run, by the mode that JPEG-ACT's table gives them.
 
-    Of each the first ``images`` samples. UserError when there are none for one of the ``modes``.
+    Each has the first ``images`` samples only. UserError if there are none for one of the ``modes``.
     """
     if recipe.steps is None:
         raise UserError("the number of training steps must be given")
@@ -55,13 +55,13 @@ def record(recipe: Recipe, dataset: Dataset, modes: Sequence[Mode], images: int,
 
 
 def normal_values(recordings: list[Recording], seed: int = 0) -> list[Recording]:
-    """Tensors of the same shapes with independent values of a normal distribution, for comparison."""
+    """Return tensors of the same shapes with independent, normally distributed values, for comparison."""
     source = torch.Generator().manual_seed(seed)
     return [Recording(one.name, torch.randn(one.values.shape, generator=source)) for one in recordings]
 
 
 def exchanges(recordings: list[Recording], name: str, config: CduConfig) -> list[tuple[Exchange, MatrixView]]:
-    """The jobs of compressing and decompressing tensors, with a codec's default settings and a configuration's precision."""
+    """Return the jobs that compress and decompress tensors, with a codec's default settings and a configuration's precision."""
     allowed = codecs.codec_options(name)
     precision = {key: value for key, value in config.to_dict().items() if key in allowed}
     backend = _Recorder()
@@ -74,7 +74,7 @@ def exchanges(recordings: list[Recording], name: str, config: CduConfig) -> list
 
 
 class _Recorder(Backend):
-    """The golden model over beats, which remembers its last compression and decompression."""
+    """Golden model over beats that keeps its last compression and decompression."""
 
     def __init__(self) -> None:
         self._golden = TorchBackend()
@@ -82,24 +82,24 @@ class _Recorder(Backend):
         self._forth: tuple[Job, MatrixView, Tensor, Tensor] | None = None
 
     def compress(self, job: Job, beats: Tensor) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         return self._golden.compress(job, beats)
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         beats = beats_in(x, view)
         payload = self.compress(job, beats)
         self._forth = job, view, beats, payload
         return payload
 
     def decompress(self, job: Job, payload: Tensor) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         beats = self._golden.decompress(job, payload)
         self._back = job, beats
         return beats
 
     def last(self, name: str) -> tuple[Exchange, MatrixView]:
-        """What was compressed and decompressed last."""
+        """Return the last compression and decompression as an exchange."""
         assert self._forth is not None
         assert self._back is not None
         (job, view, beats, payload), (back, restored) = self._forth, self._back

@@ -1,4 +1,4 @@
-"""The same training twice: through a backend and on the golden model, equal to the last bit."""
+"""Two equal trainings, through a backend and on the golden model, compared to the last bit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Training:
         self._batches = batches(seed)
 
     def step(self) -> tuple[float, Statistics]:
-        """One training step: loss, and what was saved for the backward pass."""
+        """Do one training step and return its loss and the statistics of tensors saved for the backward pass."""
         images, labels = next(self._batches)
         self.optimizer.zero_grad()
         with compress_activations(self.model, self.policy, **self.options) as statistics:
@@ -42,13 +42,13 @@ class Training:
         return loss.item(), statistics
 
     def state(self) -> list[Tensor]:
-        """Every parameter and buffer."""
+        """Return every parameter and buffer."""
         model: nn.Module = self.model
         return [value.detach().clone() for value in model.state_dict().values()]
 
 
 def batches(seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches of scikit-learn's handwritten digits: images (B, 1, 16, 16) in 0..1 and labels (B,), without end."""
+    """Yield batches of scikit-learn's handwritten digits: images (B, 1, 16, 16) in 0..1 and labels (B,), without end."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
@@ -62,7 +62,7 @@ def batches(seed: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def policy_options(config: CduConfig, policy: str) -> dict[str, Any]:
-    """Options of a policy with which a unit computes what the golden model does."""
+    """Return options of a policy for which a unit's results equal the golden model's."""
     if policy in MX_FORMATS:
         return {}
     options: dict[str, Any] = {"scale_bits": config.scale_bits}
@@ -74,9 +74,9 @@ def policy_options(config: CduConfig, policy: str) -> dict[str, Any]:
 def same_trainings(
     seed: int, policy: str, options: dict[str, Any], backend: Backend, steps: int, tell: Callable[[int, float], None]
 ) -> tuple[list[float], float]:
-    """Train through a backend and on the golden model; the losses and the ratio of what was saved.
+    """Train through a backend and on the golden model; return the losses and the ratio of the saved tensors.
 
-    AssertionError where losses, weights or bytes differ. ``tell`` is called with number and loss of every step.
+    Raises AssertionError if losses, weights or bytes differ. ``tell`` is called with number and loss of every step.
     """
     mine, theirs = (Training(seed, policy, through, options) for through in (backend, TorchBackend()))
     kept = original = 0

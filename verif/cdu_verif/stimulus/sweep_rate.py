@@ -1,4 +1,4 @@
-"""The rate of a unit as a measure of design-space exploration."""
+"""Rate of a unit as a measure of design-space exploration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SOURCES = ("cdu", "cdu_spec", "cdu_tools", "cdu_verif", "actcodec.backends", "a
 
 
 class RateError(RuntimeError):
-    """A unit whose simulation failed, or that is slower than its ports explain; the message says which test."""
+    """Unit whose simulation failed, or that is slower than its ports explain; the message names the test."""
 
 
 @dataclass(frozen=True)
@@ -30,30 +30,32 @@ class Rate:
     """Measure ``rate``: values per cycle of the whole unit, both ways, in every mode but bypass.
 
     The unit is generated, built with Verilator and simulated through its AXI ports by the benches of `cdu verify`
-    (:mod:`cdu_verif.benches.array_rate`), which check every byte and fail when a job is slower than the widths of the ports
+    (:mod:`cdu_verif.benches.array_rate`), which check every byte and fail if a job is slower than the widths of the ports
     explain.
 
     Parameters
     ----------
     seed
-        Of the stimulus.
+        Seed of the stimulus.
     """
 
     seed: int = 1
     name: str = "rate"
 
     def versions(self) -> dict[str, str]:
-        """Versions of the generator, the simulator and the benches. MissingToolError when Verilator is not here."""
+        """Return versions of the generator, the simulator and the benches. MissingToolError if Verilator is missing."""
         found = {"verilator": verilator.find().version, "cocotb": importlib.metadata.version("cocotb")}
         return verilog.versions() | found | {"benches": sources_sha256(*_SOURCES)}
 
     def whats(self, config: CduConfig) -> Iterator[dict[str, Any]]:
-        """What the rate of a configuration depends on: everything but its name."""
+        """Yield everything that the rate of a configuration depends on: all parameters but its name."""
         yield {"config": config.override(name=CduConfig.name).to_dict(), "seed": self.seed}
 
     def run(self, what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
-        """Simulate. ``compress`` and ``decompress``: the greatest rate; ``least``: the lowest of any mode and content, of
-        incompressible ones too; all in values per cycle. ``measurements``: see ``report.json`` of `cdu verify`.
+        """Simulate the unit and return its rates.
+
+        In values per cycle: ``compress`` and ``decompress``, the greatest rate; ``least``, the lowest of any mode and content,
+        incompressible ones included. ``measurements`` has the rows of ``report.json`` of `cdu verify`.
 
         Raises RateError when a test fails.
         """

@@ -36,13 +36,13 @@ class Exchange:
     Parameters
     ----------
     compression, decompression
-        What the driver tells both halves.
+        Jobs of both halves, as the driver starts them.
     beats
         The tensor as it is fed, (beats, 8).
     payload
         Golden payload.
     restored
-        Golden beats that come back, (beats, 8), padding included.
+        Golden beats after decompression, (beats, 8), padding included.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Exchange:
 
 
 def tensor(rng: Random, shape: tuple[int, ...], kind: str, dtype: torch.dtype) -> Tensor:
-    """Values of one of KINDS: like activations, or unlike them."""
+    """Return values of one of KINDS: like activations, or unlike them."""
     source = generator(rng)
     x = torch.randn(shape, generator=source)
     if kind == "relu":
@@ -85,9 +85,9 @@ def exchange(
     tables: Sequence[str] = TABLES,
     coder: Coder | None = None,
 ) -> Exchange:
-    """A tensor with its jobs and golden results; any shape of the mode's rank, also ones that codecs leave to other modes.
+    """Return a tensor with its jobs and golden results; any shape of the mode's rank, even if codecs use another mode for it.
 
-    A jpeg-act job has one of the DQT ``tables``, and unless one is given any coder that is built in.
+    A jpeg-act job has one of the DQT ``tables``, and by default any coder that is built in.
     """
     return of_tensor(config, rng, tensor(rng, shape, kind, DTYPES[config.dtype]), mode, kind, tables, coder)
 
@@ -103,9 +103,10 @@ def of_tensor(
     factors: Sequence[float] = (PUBLISHED_S, 1.0, 4.0),
     mx: MxSettings | None = None,
 ) -> Exchange:
-    """Jobs and golden results of a given tensor, whose dtype is the configuration's.
+    """Return jobs and golden results of a given tensor, whose dtype is the configuration's.
 
-    S of its scales is one of the ``factors``; ``tables`` and ``coder`` as in :func:`exchange`; any ``mx`` unless given.
+    S of its scales is one of the ``factors``; ``tables`` and ``coder`` as in :func:`exchange`; default of ``mx``: any
+    settings.
     """
     form, shape = config.dtype, tuple(x.shape)
     view = MatrixView.of(shape, mode)
@@ -148,14 +149,14 @@ def of_tensor(
 
 
 def first_pass(item: Exchange) -> Exchange:
-    """The statistics of a tensor of mode division, which can only be compressed to them: nothing is restored."""
+    """Return the statistics of a tensor of mode division, which is only compressed to them: nothing is restored."""
     job = replace(item.compression, settings=AffineSettings(statistics=True))
     payload = bytes(TorchBackend().compress(job, item.beats).tolist())
     return replace(item, name=f"{item.name}, statistics", compression=job, payload=payload, restored=item.beats[:0])
 
 
 def affine_settings(rng: Random, mode: Mode) -> AffineSettings:
-    """Any settings that a mode takes."""
+    """Return any settings that a mode takes."""
     bits = rng.choice(CODE_BITS)
     block_range = mode is Mode.DIVISION and rng.random() < 0.5
     found = mode is Mode.ACTNN or block_range
@@ -165,19 +166,19 @@ def affine_settings(rng: Random, mode: Mode) -> AffineSettings:
 
 
 def mx_settings(rng: Random) -> MxSettings:
-    """Any format and rule of mode mx."""
+    """Return any format and rule of mode mx."""
     return MxSettings(rng.choice(list(MX_FORMATS)), rng.choice(list(ScaleRule)))
 
 
 def _wide_scales(k: Tensor) -> tuple[Tensor, Tensor]:
-    """Multipliers to int8 made ones to int16, and their reciprocals."""
+    """Return multipliers to int16 from those to int8, and their reciprocals."""
     least = 2.0**-RECIPROCAL_EXPONENT_LIMIT
     wide = (k.to(torch.float64) * (1 << (BASE_BITS - VALUE_BITS))).clamp(least, 2.0**SCALE_EXPONENT_LIMIT)
     return wide.to(torch.float32), (1 / wide).to(torch.float32)
 
 
 def shapes(rng: Random, full: bool) -> list[tuple[int, int, int, int]]:
-    """Odd shapes: a single value, every width up to 70 (a sample of them unless ``full``), single rows, odd heights."""
+    """Return odd shapes: a single value, every width up to 70 (a sample unless ``full``), single rows, odd heights."""
     found = [(1, 1, 1, 1), (2, 3, 7, 9), (1, 1, 8, 32), (1, 3, 1, 70), (3, 2, 7, 33), (1, 20, 2, 8), (2, 1, 16, 64)]
     widths = range(1, 71) if full else sorted(rng.sample(range(1, 71), 8))
     found += [(rng.randint(1, 2), rng.randint(1, 3), rng.randint(1, 9), width) for width in widths]

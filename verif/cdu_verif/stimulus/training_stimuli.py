@@ -1,4 +1,4 @@
-"""What the netlists of blocks are played: tensors of the last step of a training run, recorded when first asked for."""
+"""Stimuli of blocks' netlists: tensors of the last step of a training run, recorded when first needed."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from cdu_verif.stimulus import gate_stimulus, recorded_jobs
 from cdu_verif.stimulus.gate_stimulus import GateStimulus, Ports
 from cdu_verif.stimulus.tensors import Exchange
 
-#: Steps of training unless a number is given.
+#: Default number of training steps.
 STEPS = 40
-#: Kinds of data: of the training, and of the same shapes with values of a normal distribution.
+#: Kinds of data: from the training, and of the same shapes with normally distributed values.
 ACTIVATIONS, RANDOM = "activations", "random"
 
 
 @dataclass(frozen=True)
 class RecordingSettings:
-    """Which tensors are recorded, for which blocks. UserError for what is not allowed.
+    """Settings of the recorded tensors. UserError for settings that are not allowed.
 
     Parameters
     ----------
     config
         Configuration of the unit.
     blocks
-        Names out of :data:`cdu_verif.stimulus.gate_stimulus.TOPS`.
+        Names from :data:`cdu_verif.stimulus.gate_stimulus.TOPS`.
     codecs
-        Codecs whose tensors are played, out of :data:`cdu_verif.stimulus.gate_stimulus.CODECS`.
+        Codecs whose tensors are played, from :data:`cdu_verif.stimulus.gate_stimulus.CODECS`.
     setup
-        Network, images, and a number of steps; the tensors are those of the last one.
+        Network, images, and number of steps; the tensors are those of the last step.
     images
-        Images of its batch.
+        Number of images of its batch that are used.
     random
-        Whether tensors of the same shapes with normally distributed values are played too.
+        Whether tensors of the same shapes with normally distributed values are also played.
     seed
-        Of weights, batches and random values.
+        Seed of weights, batches and random values.
     """
 
     config: CduConfig
@@ -61,9 +61,9 @@ class RecordingSettings:
 
 
 class TrainingStimuli:
-    """The stimuli of every block by its name and ports, as :func:`cdu_synth.power.measure_power.measure_power` takes them.
+    """Stimuli of every block by its name and ports, for :func:`cdu_synth.power.measure_power.measure_power`.
 
-    Raises UserError for data that do not fit the network, MissingToolError for data that are not here.
+    Raises UserError for data that do not fit the network, MissingToolError for data that are not installed.
     """
 
     def __init__(self, settings: RecordingSettings) -> None:
@@ -72,20 +72,20 @@ class TrainingStimuli:
 
     @property
     def source(self) -> str:
-        """Where they are from, a phrase."""
+        """Return a phrase on the origin of the tensors."""
         chosen, images = self._settings, self._images
         how = f"step {chosen.setup.total_steps}, {chosen.images} images, seed {chosen.seed}"
         return f"{chosen.setup.model} on {images.name} ({images.note}), {how}"
 
     def __call__(self, block: str, ports: Ports) -> Iterator[tuple[str, str, GateStimulus]]:
-        """Name of the codec, kind of data, and words, for each codec that has use for a block."""
+        """Yield name of the codec, kind of data, and words, for each codec that uses a block."""
         for (codec, kind), items in self._exchanges.items():
             if gate_stimulus.has_use(block, codec):
                 yield codec, kind, gate_stimulus.gate_stimulus(block, self._settings.config, ports, items)
 
     @cached_property
     def _exchanges(self) -> dict[tuple[str, str], list[tuple[Exchange, MatrixView]]]:
-        """The jobs by codec and kind of data."""
+        """Return the jobs by codec and kind of data."""
         chosen = self._settings
         found = {}
         modes = {codec: gate_stimulus.CODECS[codec][0] for codec in chosen.codecs}

@@ -1,4 +1,4 @@
-"""Stimulus and expected bytes of both halves of a unit, for somebody else's test bench."""
+"""Stimulus and expected bytes of both halves of a unit, for a user's own test bench."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FORMAT = (
 
 
 def write(config: CduConfig, modes: Sequence[Mode], seed: int, folder: Path) -> dict[str, Any]:
-    """Write the files into an existing folder; returns the content of vectors.json.
+    """Write the files into an existing folder and return the content of vectors.json.
 
     ``compressor_STREAM.hex`` and ``decompressor_STREAM.hex`` for the streams job, scales, i (stimulus) and o (expected), and
     ``vectors.json``: widths, bit fields, and the jobs.
@@ -85,7 +85,7 @@ def _half(
 
 
 def transfers(half: str, ports: Mapping[str, Mapping[str, Any]], item: Exchange, bank: int) -> dict[str, list[int]]:
-    """The payloads of all streams in one job."""
+    """Return the payloads of all streams in one job."""
     compresses = half == "compressor"
     job = item.compression if compresses else item.decompression
     values = item.beats if compresses else item.restored

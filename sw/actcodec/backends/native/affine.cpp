@@ -65,7 +65,7 @@ inline uint8_t* write_head(uint8_t* out, const Range& range) {
     return out;
 }
 
-// Of a head with a found step; false for one that no encoder writes.
+// Reads a head with a found step; false for one that no encoder writes.
 inline bool read_head(const uint8_t* head, int levels, Range& range) {
     range = {load<int16_t>(head), head[LOW_BYTES], head[LOW_BYTES + 1]};
     return range.mantissa >= 1 && range.exponent <= MAX_EXPONENT &&

@@ -46,12 +46,12 @@ inline void random_beats(uint32_t seed, uint32_t first, uint16_t (*out)[LANES]) 
     std::memcpy(out, lanes, sizeof lanes);
 }
 
-// What is added to quotients before they are rounded down: random numbers, or one half.
+// Summands of quotients before rounding down: random numbers, or one half.
 struct Added {
     bool stochastic;
     uint32_t seed;
 
-    // Of `beats` beats, a multiple of RANDOM_BEATS, from number `first` on.
+    // Fills in the summands of `beats` beats, a multiple of RANDOM_BEATS, from number `first` on.
     void operator()(int64_t first, int beats, uint16_t (*out)[LANES]) const {
         if (stochastic)
             for (int beat = 0; beat < beats; beat += RANDOM_BEATS) random_beats(seed, uint32_t(first + beat), out + beat);
@@ -67,7 +67,7 @@ struct Range {
     int32_t low;
     int32_t mantissa, exponent;
 
-    // What codes stand for.
+    // Returns the values of codes.
     Floats values(Codes codes, float r) const {
         return floats(widened(codes) * (mantissa << exponent) + low) * r;
     }
@@ -112,7 +112,7 @@ inline uint64_t low_bits(int width, int period) {
 // Eight codes of `bits` bits as so many bytes, code 0 lowest: neighbours move together, then pairs, then fours.
 struct CodePacker {
     int bits;
-    uint64_t left[3];  // what stays: every other code, pair, four
+    uint64_t left[3];  // bits that stay: every other code, pair, four
 
     explicit CodePacker(int bits) : bits(bits), left{low_bits(bits, 16), low_bits(2 * bits, 32), low_bits(4 * bits, 64)} {}
 

@@ -1,4 +1,4 @@
-"""Backend ``native``: the golden model's bytes, computed by compiled kernels on the CPU."""
+"""Backend ``native``: compiled kernels on the CPU that produce the golden model's bytes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from actcodec.golden.sfpr import check_nonfinite_policy
 
 
 class NativeBackend(TorchBackend):
-    """Computes whole tensors with fused kernels, every byte and every value as the golden model does.
+    """Backend of fused kernels for whole tensors; every byte and every value equals the golden model's.
 
-    Mode bypass, the first pass of division, and jobs of beats have no kernels: for those it is the golden model. Blocks of MX
-    are those of :class:`NativeBlockQuantizer`.
+    Mode bypass, the first pass of division, and jobs of beats have no kernels; the golden model computes them.
+    :class:`NativeBlockQuantizer` computes blocks of MX.
 
     Raises UserError for tensors that are not on the CPU, MissingToolError without a compiler.
     """
@@ -38,7 +38,7 @@ class NativeBackend(TorchBackend):
         self._kernels = kernels()
 
     def channel_maxima(self, channels: Tensor, nonfinite: str = "raise") -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         check_nonfinite_policy(nonfinite)
         x = host(channels)
         largest = torch.empty(x.shape[1], dtype=torch.float32)
@@ -47,7 +47,7 @@ class NativeBackend(TorchBackend):
         return largest.to(torch.float64)
 
     def residual_maxima(self, x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         x = host(x)
         largest = torch.empty(view.channels, dtype=torch.float32)
         layout = (view.rows, view.columns, view.channels, view.channel_rows)
@@ -55,14 +55,14 @@ class NativeBackend(TorchBackend):
         return largest
 
     def channel_edges(self, channels: Tensor) -> tuple[Tensor, Tensor]:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         x = host(channels)
         least, greatest = torch.empty(2, x.shape[1], dtype=torch.float32)
         self._kernels("channel_edges", x, FORMATS[x.dtype], *x.shape, least, greatest)
         return least.to(torch.float64), greatest.to(torch.float64)
 
     def channel_moments(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         x = host(channels)
         values, squares = torch.empty(2, x.shape[1], dtype=torch.int64)
         scale = (least, place_factors(least, greatest), DROPPED_BITS)
@@ -70,53 +70,53 @@ class NativeBackend(TorchBackend):
         return moments_of(values, squares, x[:, 0].numel(), least, greatest)
 
     def squared_errors(self, channels: Tensor, steps: Tensor) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         x = host(channels)
         squares = torch.empty(x.shape[1], dtype=torch.int64)
         self._kernels("squared_errors", x, FORMATS[x.dtype], *x.shape, steps, 2.0**ERROR_BITS, squares)
         return squares
 
     def entropy_coder(self) -> NativeEntropyCoder:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return NativeEntropyCoder()
 
     def step_quantizer(self) -> NativeStepQuantizer:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return NativeStepQuantizer()
 
     def predicted_coder(self) -> NativePredictedCoder:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return NativePredictedCoder()
 
     def row_quantizer(self) -> NativeRowQuantizer:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return NativeRowQuantizer()
 
     def range_quantizer(self) -> NativeRangeQuantizer:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return NativeRangeQuantizer()
 
     def block_quantizer(self) -> NativeBlockQuantizer:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return NativeBlockQuantizer()
 
     def sign_arithmetic(self) -> NativeSignArithmetic:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return NativeSignArithmetic(self)
 
     def group_quantizer(self) -> NativeGroupQuantizer:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return NativeGroupQuantizer()
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         x = host(x)
         if job.mode not in ENCODERS or (job.settings is not None and job.settings.statistics):
             return super().compress_tensor(x, view, job)
         return ENCODERS[job.mode](x, view, job)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`. What is wrong with a payload is for the golden model to say."""
+        """Implement :class:`~actcodec.backends.backend.Backend`; the golden model reports errors in a payload."""
         payload = host(payload)
         least, most = view.payload_bounds(job.dtype, job.settings, job.coder, job.mx)
         if job.mode in DECODERS and least <= payload.numel() <= most:

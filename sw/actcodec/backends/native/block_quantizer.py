@@ -1,4 +1,4 @@
-"""The arithmetic of MX and NVFP4 by compiled kernels, bit for bit that of the torch version."""
+"""Arithmetic of MX and NVFP4 by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from actcodec.golden.mx import blocks_of, numbers
 
 
 class NativeBlockQuantizer(BlockQuantizer):
-    """See :class:`BlockQuantizer`."""
+    """Quantiser of MX and NVFP4 blocks on the CPU."""
 
     def mx_codes(self, x: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
-        """See :class:`BlockQuantizer`."""
+        """Implement :class:`BlockQuantizer`."""
         x, payload = host(x), _payload(x.numel(), kind)
         kernels()("mx_codes", x, FORMATS[x.dtype], x.numel(), *_fields(kind), kind.emax, rule is ScaleRule.RCEIL, payload)
         return payload
 
     def mx_values(self, payload: Tensor, kind: BlockFormat, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """See :class:`BlockQuantizer`."""
+        """Implement :class:`BlockQuantizer`."""
         y = torch.empty(tuple(shape), dtype=dtype)
         blocks = blocks_of(host(payload), y.numel(), kind)
         kernels()("mx_values", blocks, FORMATS[dtype], y.numel(), kind.bits, numbers(kind), torch.finfo(dtype).max, y)
         return y
 
     def nvfp4_codes(self, x: Tensor, scale: Tensor) -> Tensor:
-        """See :class:`BlockQuantizer`."""
+        """Implement :class:`BlockQuantizer`."""
         x, payload = host(x), _payload(x.numel(), NVFP4_FORMAT)
         kernels()(
             *("nvfp4_codes", x, FORMATS[x.dtype], x.numel(), float(scale)),
@@ -41,7 +41,7 @@ class NativeBlockQuantizer(BlockQuantizer):
         return payload
 
     def nvfp4_values(self, payload: Tensor, scale: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """See :class:`BlockQuantizer`."""
+        """Implement :class:`BlockQuantizer`."""
         y = torch.empty(tuple(shape), dtype=dtype)
         blocks = blocks_of(host(payload), y.numel(), NVFP4_FORMAT)
         tables = (numbers(NVFP4_FORMAT), numbers(NVFP4_SCALE))

@@ -70,7 +70,7 @@ template <int VALUES, bool FLUSHED> struct Block {
     }
 };
 
-// What is beyond a number format becomes its extreme; NaN are all alike.
+// Limits values to the range of a number format; all NaN become the same.
 Floats limited(Floats values, float most) {
     Floats limit = Floats{} + most;
     values = values > limit ? limit : values;

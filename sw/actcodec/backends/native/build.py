@@ -1,6 +1,6 @@
-"""Compiling the kernels, once per machine and version: a shared library in the cache, and the object file of each source.
+"""Compilation of the kernels, once per machine and version: a shared library in the cache, and an object file per source.
 
-An object file is in the cache as soon as it is compiled, so that a compilation that was ended goes on where it was.
+An object file enters the cache as soon as it is compiled, so that an interrupted compilation continues where it stopped.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _GMC_NUMBERS = (
     *("B_BESIDE_ZERO", "B_FIRST", "SHORT_BYTES", "LONG_HEAD", "CATEGORY_BITS", "MAX_CATEGORY"),
     *("MAX_BODY_BYTES", "MAX_WRITTEN_BODY_BYTES"),
 )
-#: Floating point as the standards have it: a product and a sum are never fused, as they are two operations in torch.
+#: Options for standard floating point: products and sums are never fused, as they are two operations in torch.
 _OPTIONS = (
     *("-O3", "-march=native", "-std=c++20", "-fPIC", "-fopenmp", "-Wall", "-Wextra", "-Wno-psabi"),
     *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
 )
 _OBJECT = "kernel.o"
-#: A compilation that takes longer says how far it is.
+#: Time after which a compilation reports its progress.
 _SILENT_SECONDS = 2.0
 
 
 def compiler() -> str:
-    """The C++ compiler of the kernels; MissingToolError without one."""
+    """Return the C++ compiler of the kernels; raise MissingToolError without one."""
     return cpp_compiler("backend 'native'", ", or use backend 'torch'")
 
 
 def constants() -> str:
-    """The header with the numbers that the specification fixes."""
+    """Return the header with the numbers that the specification fixes."""
     numbers = {
         name: getattr(module, name)
         for module, names in (
@@ -85,7 +85,7 @@ def constants() -> str:
 
 
 def _code_words(name: str, codes: gmc.Codes) -> list[str]:
-    """Value, first bit lowest, and length of each code word, and the bits of the longest."""
+    """Return value, first bit lowest, and length of each code word, and the bits of the longest, as C++."""
     words = [[f"{{{gmc.number(word)}, {len(word)}}}" for word in row] for row in codes]
     rows = ", ".join(f"{{{', '.join(row)}}}" for row in words)
     return [
@@ -95,17 +95,17 @@ def _code_words(name: str, codes: gmc.Codes) -> list[str]:
 
 
 def library() -> Path:
-    """The compiled kernels; compiles them (some seconds) where the cache has none for this machine.
+    """Return the path of the compiled kernels; compile them (some seconds) if the cache has none for this machine.
 
-    After two seconds lines on standard error say how many files are compiled. Of a compilation that was ended the cache keeps
-    what was compiled.
+    After two seconds lines on standard error report how many files are compiled. Files that an interrupted compilation finished
+    stay in the cache.
 
     Raises MissingToolError without a compiler, UserError for one that fails or a cache that cannot be written.
     """
     program = compiler()
     texts = {name: files(__package__).joinpath(name).read_text(encoding="utf-8") for name in (*_SOURCES, *_HEADERS)}
     texts["constants.h"] = constants()
-    # What -march=native and the compiler's version mean shows in its own macros.
+    # The compiler's own macros show the meaning of -march=native and its version.
     machine = _run([program, "-march=native", "-dM", "-E", "-x", "c++", os.devnull])
 
     def make(folder: Path) -> None:
@@ -123,7 +123,7 @@ def library() -> Path:
 
 
 def _object(program: str, source: str, texts: dict[str, str], machine: str) -> Path:
-    """The object file of a source; compiles it where the cache has none."""
+    """Return the object file of a source; compile it if the cache has none."""
     headers = {name: text for name, text in texts.items() if name not in _SOURCES}
 
     def make(folder: Path) -> None:
@@ -135,7 +135,7 @@ def _object(program: str, source: str, texts: dict[str, str], machine: str) -> P
 
 
 class _Progress:
-    """Prints to standard error how many files are compiled, from :data:`_SILENT_SECONDS` on."""
+    """Reports the number of compiled files on standard error, from :data:`_SILENT_SECONDS` on."""
 
     def __init__(self, total: int) -> None:
         self._total, self._done, self._loud = total, 0, False
@@ -151,7 +151,7 @@ class _Progress:
         self._timer.cancel()
 
     def step(self) -> None:
-        """One more file is compiled."""
+        """Count one more compiled file."""
         with self._lock:
             self._done += 1
             self._say()

@@ -1,5 +1,5 @@
-// What is known of the channels of a tensor (outer, channels, inner): extremes, moments, errors of a step. Sums are of integers, so
-// that neither the order nor the number of threads changes them (golden/channel_statistics.py).
+// Statistics of the channels of a tensor (outer, channels, inner): extremes, moments, errors of a step. Sums are of integers,
+// so that neither the order nor the number of threads changes them (golden/channel_statistics.py).
 #include <vector>
 
 #include "values.h"
@@ -8,8 +8,8 @@ using namespace cdu;
 
 namespace {
 
-// What add(values, count, channel, one) makes of all pieces of each channel, beginning with `none`; joined by join(one, other).
-// `values` are float32.
+// Applies add(values, count, channel, one) to all pieces of each channel, beginning with `none`; join(one, other) joins
+// results. `values` are float32.
 template <class One, class T, class Add, class Join>
 std::vector<One> of_channels(const T* x, int64_t outer, int64_t channels, int64_t inner, One none, int threads, Add add, Join join) {
     std::vector<One> found(channels, none);

@@ -1,4 +1,4 @@
-"""The entropy coder of JPEG-BASE by compiled kernels, bit for bit that of the torch version."""
+"""Entropy coder of JPEG-BASE by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from actcodec.golden.run_length import ALPHABET
 
 
 class NativeEntropyCoder(EntropyCoder):
-    """See :class:`EntropyCoder`. What is wrong with blocks or with a segment is for the torch version to say."""
+    """Entropy coder on the CPU; the torch version reports errors in blocks or segments."""
 
     def encode(self, coefficients: Tensor, huffman: str) -> tuple[HuffmanTables, Tensor]:
-        """See :class:`EntropyCoder`."""
+        """Implement :class:`EntropyCoder`."""
         require("coefficients", coefficients, (torch.int16,), (BLOCK_VALUES,))
         blocks = host(coefficients)
         frequencies = torch.zeros(ALPHABET, dtype=torch.int64)
@@ -29,16 +29,16 @@ class NativeEntropyCoder(EntropyCoder):
         tables = tables_for(frequencies, huffman)
         codes, lengths = code_arrays(tables, blocks.device)
         bits = int((frequencies * (lengths + (torch.arange(ALPHABET) & 15))).sum())
-        # At most every byte has a zero byte after it.
+        # A zero byte may follow every byte.
         room = torch.empty(2 * -(-bits // 8), dtype=torch.uint8)
         written = kernels()("entropy_encode", blocks, len(blocks), codes, lengths, room)
         return tables, room[:written].clone()
 
     def decode(self, segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
-        """See :class:`EntropyCoder`."""
+        """Implement :class:`EntropyCoder`."""
         require("segment", segment, (torch.uint8,))
         segment = host(segment)
-        # Each block takes a bit at least; a shape that lies does not make room for more.
+        # Each block takes at least a bit, so that a wrong shape does not allocate more.
         if count <= 8 * segment.numel():
             lookups = [torch.from_numpy(part) for table in (tables.dc, tables.ac) for part in lookup(table)]
             coefficients = torch.zeros(count, BLOCK_VALUES, dtype=torch.int16)

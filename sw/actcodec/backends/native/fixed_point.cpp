@@ -62,7 +62,7 @@ struct Quantizer {
     }
 };
 
-// Where codes of each width begin in the stream: the byte of their low 8 bits, and that of what is above.
+// First bytes of the codes of each width in the stream: of their low 8 bits, and of their upper bits.
 struct Places {
     const int64_t *low, *high;
 };
@@ -84,7 +84,7 @@ std::vector<int64_t> starts_of(const Rows& rows, const uint8_t* widths, const in
 
 extern "C" {
 
-// How many values of each segment are not zero: int64 (segments,), rows one after the other.
+// Counts the nonzero values of each segment: int64 (segments,), rows one after the other.
 void fixed_point_kept(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, const float* steps,
                       const double* least, const double* greatest, uint32_t seed, int64_t* kept, int threads) {
     Rows rows{outer, channels, inner};
@@ -99,8 +99,8 @@ void fixed_point_kept(const void* x, int format, int64_t outer, int64_t channels
     });
 }
 
-// Codes in a stream of zeros, those of each width from `low` and `high` on; with `kept` only those that are not zero, and a mask
-// of which they are, zeros until then.
+// Writes codes to a stream of zeros, those of each width from `low` and `high` on; with `kept` only nonzero codes, and their
+// mask, initially zeros.
 void fixed_point_codes(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, const float* steps,
                        const double* least, const double* greatest, uint32_t seed, const uint8_t* widths, const int64_t* kept,
                        const int64_t* low, const int64_t* high, uint8_t* mask, uint8_t* codes, int threads) {
@@ -138,7 +138,7 @@ void fixed_point_codes(const void* x, int format, int64_t outer, int64_t channel
     });
 }
 
-// How many bits of each row of a mask of `count` bits are set: int64 (rows,).
+// Counts the set bits of each row of a mask of `count` bits: int64 (rows,).
 void fixed_point_present(const uint8_t* mask, int64_t count, int64_t rows, int64_t* present, int threads) {
     int64_t size = count / rows;
     parallel(rows, threads, [&](int64_t row) {

@@ -24,7 +24,7 @@ struct Symbol {
 constexpr int CLASSES = 8, PAIRS = CLASSES * CLASSES;
 // The column before the first one, as a context.
 constexpr int FIRST = PAIRS;
-// What the symbol of A says of B: nothing, for both are zero; that A is zero; neither. And the row of a B that is not there.
+// Kinds of B by the symbol of A: no B, for both are zero; A is zero; neither. And the row of a B that is not there.
 constexpr int KINDS = 3, NO_B = 7;
 
 constexpr bool is_coded(int number) { return number > 0 && number < GMC_RAW_CLASS; }
@@ -227,7 +227,7 @@ struct Gmc {
         store(q, (x & load<WholeCodes>(block.present)) | load<WholeCodes>(block.values));
     }
 
-    // Of four fields.
+    // Returns the class of four fields.
     static int class_of(uint32_t fields, uint32_t present) {
         fields |= fields >> 16;
         fields |= fields >> 8;

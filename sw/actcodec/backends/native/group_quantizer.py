@@ -1,4 +1,4 @@
-"""The arithmetic of ``actnn-sample`` by compiled kernels, bit for bit that of the torch version."""
+"""Arithmetic of ``actnn-sample`` by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from actcodec.backends.native.kernels import kernels
 
 
 class NativeGroupQuantizer(GroupQuantizer):
-    """Quantise as :class:`GroupQuantizer` does, on the CPU."""
+    """Quantiser of groups within samples on the CPU."""
 
     def edges(self, x: Tensor, group: int) -> tuple[Tensor, Tensor]:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         samples, size = sample_count(x.shape), sample_size(x.shape)
         least, greatest = torch.empty(2, samples, -(-size // group), dtype=torch.float32)
         kernels()("group_edges", host(x), FORMATS[x.dtype], samples, size, group, least, greatest)
         return least.add_(0.0), greatest.add_(0.0)
 
     def codes(self, x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         codes = torch.empty(sample_count(x.shape), sample_size(x.shape), dtype=torch.uint8)
         ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
         random = (seed is not None, seed or 0)
@@ -35,7 +35,7 @@ class NativeGroupQuantizer(GroupQuantizer):
     def values(
         self, codes: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, shape: Sequence[int], dtype: torch.dtype
     ) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         y = torch.empty(tuple(shape), dtype=dtype)
         ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
         limit = inf if dtype == torch.float32 else torch.finfo(dtype).max
@@ -43,13 +43,13 @@ class NativeGroupQuantizer(GroupQuantizer):
         return y
 
     def pack(self, codes: Tensor, bits: int) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         packed = torch.empty(-(-codes.numel() * bits // 8), dtype=torch.uint8)
         kernels()("codes_pack", codes, codes.numel(), bits, packed)
         return packed
 
     def unpack(self, packed: Tensor, bits: int, count: int) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         codes = torch.empty(count, dtype=torch.uint8)
         kernels()("codes_unpack", packed, count, bits, codes)
         return codes

@@ -1,4 +1,4 @@
-"""Where the kernels compute."""
+"""Check and conversion of tensors for the kernels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def host(x: Tensor) -> Tensor:
-    """The tensor, contiguous and with its values in memory; UserError when it is not on the CPU."""
+    """Return the tensor, contiguous and with its values in memory; raise UserError unless it is on the CPU."""
     if x.device.type != "cpu":
         raise UserError(f"backend 'native' computes on the CPU, and a tensor is on {x.device}: use backend 'torch'")
     return x.resolve_neg().contiguous()

@@ -8,7 +8,7 @@ namespace {
 
 int size_of(int value) { return std::bit_width(unsigned(std::abs(value))); }
 
-// Which coefficients of a block are not zero.
+// Returns the set of a block's nonzero coefficients.
 uint64_t present(const int16_t* block) {
     uint64_t places = 0;
     Shorts zero = {};
@@ -99,7 +99,7 @@ class BitReader {
         while (left_ < MOST) held_ = held_ << 8 | next(), left_ += 8;
     }
 
-    // Of bits that fill() has made sure of.
+    // Returns bits that fill() has made sure of.
     int peek(int count) const { return int(held_ >> (left_ - count) & ((1u << count) - 1)); }
     void skip(int count) { left_ -= count; }
     int take(int count) {
@@ -111,7 +111,7 @@ class BitReader {
 
     bool lost() const { return marker_ || left_ < 8 * beyond_; }
 
-    // Whether less than a byte is left, of ones only.
+    // Returns whether less than a byte is left, of ones only.
     bool at_end() {
         fill();
         int64_t rest = left_ - 8 * beyond_;
@@ -155,13 +155,13 @@ int extended(BitReader& bits, int size) {
     return size && !(value >> (size - 1)) ? value - (1 << size) + 1 : value;
 }
 
-// What short patterns of bits begin with: a run of zeros and a coefficient with all its bits, or EOB or ZRL.
+// Lookup of what short patterns of bits begin with: a run of zeros and a coefficient with all its bits, or EOB or ZRL.
 class ShortCodes {
   public:
     struct Entry {
         int16_t value;  // 0: EOB or, with a run, ZRL
         uint8_t run;
-        uint8_t bits;  // of all; 0: look further
+        uint8_t bits;  // bits of all of it; 0: look further
     };
 
     explicit ShortCodes(const Lookup& ac) {
@@ -214,7 +214,8 @@ bool read_ac(BitReader& bits, const Lookup& ac, const ShortCodes& short_codes, i
 
 extern "C" {
 
-// How often each symbol of the alphabet occurs, added to `frequencies`; whether the coefficients are those of 8-bit samples.
+// Adds how often each symbol of the alphabet occurs to `frequencies`; returns whether the coefficients are those of 8-bit
+// samples.
 bool symbol_counts(const int16_t* coefficients, int64_t count, int64_t* frequencies, int) {
     return scan(coefficients, count, [&](int number, int) { ++frequencies[number]; });
 }

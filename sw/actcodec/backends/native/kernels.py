@@ -1,4 +1,4 @@
-"""The compiled kernels as Python functions. They check nothing: tensors are contiguous, on the CPU, and of the right size."""
+"""Compiled kernels as Python functions without checks: tensors must be contiguous, on the CPU, and of the right size."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from actcodec.backends.native.build import library
 _POINTER, _LONG, _INT, _FLOAT, _BOOL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float, ctypes.c_bool
 _SEED = ctypes.c_uint32
 _DOUBLE = ctypes.c_double
-#: In place of a tensor that a kernel can do without.
+#: Argument in place of an optional tensor.
 NOTHING = 0
 _CHANNELS = (_POINTER, _INT, _LONG, _LONG, _LONG)
 _CELLS = (*(_LONG,) * 4, *(_POINTER,) * 4)
 _RANGES = (_POINTER, _INT, _LONG, _LONG, *_CELLS, _POINTER)
 _PREDICTED = (*(_LONG,) * 6, _POINTER, _BOOL, _INT)
-#: Parameters of each function as its source has them, but for the number of threads, which is always the last; and its result.
+#: Parameters of each function as in its source, without the number of threads, which always comes last; and its result.
 _SIGNATURES = {
     "channel_maxima": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER), _BOOL),
     "residual_maxima": ((_POINTER, _INT, _LONG, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
@@ -100,10 +100,13 @@ _SIGNATURES = {
 
 
 class Kernels:
-    """The shared library's functions, compiled when needed. UserError as :func:`~actcodec.backends.native.build.library`."""
+    """Functions of the shared library, which is compiled when needed.
+
+    Raises the errors of :func:`~actcodec.backends.native.build.library`.
+    """
 
     def __init__(self) -> None:
-        # torch is loaded: its OpenMP runtime, of which a process should have one, is found before any other.
+        # torch is loaded by now: its OpenMP runtime, of which a process should have one, is found before any other.
         compiled = cache.load_library(library())
         self._functions = {}
         for name, (parameters, result) in _SIGNATURES.items():
@@ -112,7 +115,7 @@ class Kernels:
             self._functions[name] = function
 
     def __reduce__(self) -> tuple[Callable[[], Kernels], tuple[()]]:
-        """A copy, by pickle or :mod:`copy`, has the functions of its own process."""
+        """Return a call that, in the process of a copy by pickle or :mod:`copy`, gets the functions of that process."""
         return kernels, ()
 
     def __call__(self, name: str, *arguments: Tensor | float) -> int:
@@ -123,10 +126,10 @@ class Kernels:
 
 @functools.cache
 def kernels() -> Kernels:
-    """The kernels, loaded once per process."""
+    """Return the kernels, loaded once per process."""
     return Kernels()
 
 
 def loaded() -> bool:
-    """Whether this process has them already: whoever was not asked for a backend uses them then, and compiles nothing."""
+    """Return whether this process has loaded the kernels, so that code without a chosen backend can use them at no cost."""
     return kernels.cache_info().currsize > 0

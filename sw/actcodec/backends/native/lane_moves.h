@@ -7,7 +7,7 @@
 
 namespace cdu {
 
-// Of each set of lanes: lane i of what is together is lane `together[i]`; lane i of what is apart is lane `apart[i]`.
+// Moves of a set of lanes: together, lane i comes from lane `together[i]`; apart again, lane i comes from lane `apart[i]`.
 struct LaneMove {
     int32_t together[LANES], apart[LANES];
 };

@@ -1,7 +1,7 @@
-"""The kernels of each mode: a payload from a tensor and a tensor from a payload, as the golden model has them.
+"""Kernels of each mode that compute payloads from tensors and tensors from payloads, like the golden model.
 
 Encoders take a contiguous tensor on the CPU, its view and its job, and return the payload. Decoders take the payload, of a
-length that the view allows, and fill the tensor; False for a payload that no encoder writes.
+length that the view allows, and fill the tensor; they return False for a payload that no encoder writes.
 """
 
 from __future__ import annotations
@@ -144,11 +144,11 @@ def _decode_masked(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bo
 
 
 def _offsets(job: Job) -> Tensor | int:
-    """Those of the rows; there are none but in mode blpa."""
+    """Return the offsets of the rows, which exist in mode blpa only."""
     return job.offsets if job.mode.has_offsets else NOTHING
 
 
-#: Modes that have kernels.
+#: Modes with kernels.
 ENCODERS: Mapping[Mode, Encoder] = {
     Mode.SFPR: _encode_sfpr,
     Mode.SFPR_ZVC: _encode_sfpr_zvc,
@@ -174,5 +174,5 @@ DECODERS: Mapping[Mode, Decoder] = {
 
 
 def _scratch(view: MatrixView, coder: Coder = Coder.ZVC) -> Tensor:
-    """Room for the longest payload that a coder writes."""
+    """Return a buffer for the longest payload that a coder writes."""
     return torch.empty(view.blocks * coder.block_bounds[1], dtype=torch.uint8)

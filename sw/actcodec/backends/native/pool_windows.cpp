@@ -30,7 +30,7 @@ struct Axes {
     }
 };
 
-// Where the windows of consecutive outputs start.
+// Starts of the windows of consecutive outputs.
 struct Walk {
     const Axes& axes;
     int64_t place[MOST_AXES], within[MOST_AXES], start[MOST_AXES];

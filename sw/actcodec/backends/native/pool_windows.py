@@ -1,4 +1,4 @@
-"""Indices of max pools as positions in their windows, and back, by compiled kernels."""
+"""Conversion of max-pool indices to positions in their windows, and back, by compiled kernels."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from torch import Tensor
 from actcodec.backends.native.kernels import kernels
 from actcodec.golden.wide_codes import wide_bytes
 
-#: Bits of a position.
+#: Most bits of a position.
 MOST_BITS = 8
 
 
 @dataclass(frozen=True)
 class WindowAxis:
-    """Windows along one axis, and how the outputs of a pool lie in memory along it."""
+    """Windows along one axis, and the layout of a pool's outputs in memory along it."""
 
-    extent: int  #: of the input
-    positions: int  #: of a window
-    dilation: int  #: places of the input between two positions
-    starts: Sequence[int]  #: of the window of each output
-    step: int  #: outputs from one to the next along this axis
+    extent: int  #: values of the input along this axis
+    positions: int  #: positions of a window
+    dilation: int  #: distance in the input between adjacent positions
+    starts: Sequence[int]  #: start of the window of each output
+    step: int  #: distance in memory between outputs along this axis
 
 
 def packed_positions(indices: Tensor, axes: Sequence[WindowAxis], bits: int) -> Tensor | None:
-    """Positions in windows, uint8 as :func:`~actcodec.golden.wide_codes.pack_wide` packs them; None for indices outside.
+    """Return positions in windows, uint8 packed by :func:`~actcodec.golden.wide_codes.pack_wide`; None for outside indices.
 
     Parameters
     ----------
     indices
         int64 (n,), on the CPU, in the order of memory.
     axes
-        At most three, the last one first; positions in them count in this order.
+        At most three axes, the last one first; positions in them count in this order.
     bits
-        Of a position, at most 8.
+        Bits of a position, at most 8.
     """
     positions = torch.empty(indices.numel(), dtype=torch.uint8)
     if not kernels()("window_positions", indices, indices.numel(), *_numbers(axes), positions):
@@ -47,7 +47,7 @@ def packed_positions(indices: Tensor, axes: Sequence[WindowAxis], bits: int) -> 
 
 
 def indices_of(packed: Tensor, axes: Sequence[WindowAxis], bits: int, count: int) -> Tensor:
-    """The inverse of :func:`packed_positions`, int64 (count,)."""
+    """Return the indices for packed positions, int64 (count,); inverse of :func:`packed_positions`."""
     positions, indices = torch.zeros(count, dtype=torch.uint8), torch.empty(count, dtype=torch.int64)
     if bits:
         kernels()("codes_unpack", packed, count, bits, positions)

@@ -1,4 +1,4 @@
-"""The arithmetic of ``blpa-coded`` and ``cusz`` by compiled kernels, bit for bit that of the torch version."""
+"""Arithmetic of ``blpa-coded`` and ``cusz`` by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from actcodec.golden.integer_coder import BYTE_VALUES, WIDTHS, CodedIntegers, de
 from actcodec.golden.lorenzo import MAX_DIMENSIONS, cheapest_dimensions
 from actcodec.golden.predicted_integers import sample
 
-#: Bytes of what fits no width.
+#: Number of bytes of an integer that fits no width.
 _PLANES = 4
-#: Tensors of a lower rank, in which the steps of a row differ or a sample is all there is, are for torch.
+#: Least rank of tensors with kernels; torch computes lower ranks, where steps differ in a row or a sample is one row.
 _LEAST_RANK = 3
 
 
 class NativePredictedCoder(PredictedCoder):
-    """See :class:`PredictedCoder`. Streams are deflated by zlib, several at once where there are several threads."""
+    """Coder of predicted whole steps on the CPU; zlib deflates several streams at once if there are several threads."""
 
     def cells(self, x: Tensor, step: Tensor) -> Predicted:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         return self._predicted(x, step, None, cells=True) if x.ndim >= _LEAST_RANK else super().cells(host(x), step)
 
     def multiples(self, x: Tensor, step: Tensor, dimensions: int | None = None) -> Predicted:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         if x.ndim < _LEAST_RANK:
             return super().multiples(host(x), step, dimensions)
         return self._predicted(x, step, dimensions, cells=False)
@@ -48,12 +48,12 @@ class NativePredictedCoder(PredictedCoder):
         rectified: bool = False,
         line: Line | None = None,
     ) -> Tensor:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         y = self._values(predicted, step, shape, dtype, cells=True, rectified=rectified, line=line)
         return super().middles(predicted, step, shape, dtype, rectified=rectified, line=line) if y is None else y
 
     def products(self, predicted: Predicted, step: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         y = self._values(predicted, step, shape, dtype, cells=False)
         return super().products(predicted, step, shape, dtype) if y is None else y
 
@@ -85,7 +85,7 @@ class NativePredictedCoder(PredictedCoder):
         rectified: bool = False,
         line: Line | None = None,
     ) -> Tensor | None:
-        """The values; None where they are for torch."""
+        """Return the values; None if torch must compute them."""
         if len(shape) < _LEAST_RANK:
             return None
         coded = predicted.coded
@@ -100,7 +100,7 @@ class NativePredictedCoder(PredictedCoder):
 
 
 def _layout(shape: Sequence[int], steps: int) -> tuple[int, ...]:
-    """Samples; rows of a sample; their width; rows of a plane, planes that predict each other; rows that share a step."""
+    """Return samples, rows of a sample, width, rows of a plane, planes that predict each other, rows that share a step."""
     rows = prod(shape[1:-1])
     depth = shape[-MAX_DIMENSIONS] if len(shape) > MAX_DIMENSIONS else 1
     return shape[0], rows, shape[-1], shape[-2], depth, rows if steps == 1 else rows // shape[1]
@@ -111,7 +111,7 @@ def _bytes(count: int, width: int) -> int:
 
 
 def _at_once(convert: Callable[[Tensor], Tensor], streams: Iterable[Tensor]) -> list[Tensor]:
-    """What becomes of each stream; zlib lets other threads work meanwhile."""
+    """Convert streams, in several threads if there are some, since zlib does not block other threads."""
     threads = torch.get_num_threads()
     if threads == 1:
         return list(map(convert, streams))
@@ -120,7 +120,7 @@ def _at_once(convert: Callable[[Tensor], Tensor], streams: Iterable[Tensor]) -> 
 
 
 def _estimated_bits(differences: Tensor) -> float:
-    """See :func:`~actcodec.golden.integer_coder.estimated_bits`."""
+    """Return about the bits of the coded differences: :func:`~actcodec.golden.integer_coder.estimated_bits`."""
     occurs = torch.zeros(len(WIDTHS) + _PLANES, BYTE_VALUES, dtype=torch.int64)
     kernels()("narrowed_bytes", differences.contiguous(), differences.numel(), occurs)
     return sum(map(entropy, occurs))

@@ -166,7 +166,7 @@ template <int LEVEL> void widened(const uint8_t* codes, int64_t count, const int
     }
 }
 
-// How many integers of a sample reach each level, the first but one being those that leave the first; and outliers.
+// Counts of a sample's integers per level, and of its outliers.
 using Counts = std::array<int64_t, LEVELS + 1>;
 
 // Sums of the counts of all samples before each.
@@ -181,7 +181,7 @@ inline std::vector<Counts> starts_of(const int64_t* counts, int64_t samples) {
 
 extern "C" {
 
-// Of each sample how many differences leave levels 0, 1, 2, and how many values are outliers: int64 (samples, 4).
+// Counts for each sample how many differences leave levels 0, 1, 2, and how many values are outliers: int64 (samples, 4).
 void predicted_counts(const void* x, int format, int64_t samples, int64_t rows, int64_t width, int64_t height, int64_t depth,
                       int64_t channel_rows, const float* steps, bool cells, int dimensions, int64_t* counts, int threads) {
     Layout layout{samples, rows, width, height, depth, channel_rows, dimensions};
@@ -247,7 +247,7 @@ void predicted_codes(const void* x, int format, int64_t samples, int64_t rows, i
     with_rule(cells, [&](auto rule) { with_format(format, [&](auto value) { write(rule, value); }); });
 }
 
-// How often each byte occurs in each stream of codes, and in each plane, of some differences: int64 (7, 256).
+// Counts each byte in each stream of codes, and in each plane, of some differences: int64 (7, 256).
 void narrowed_bytes(const int32_t* found, int64_t count, int64_t* occurs, int) {
     std::vector<int32_t> left(found, found + count);
     for (int level = 0; level < LEVELS; ++level) {
@@ -278,7 +278,7 @@ bool predicted_values(const uint8_t* codes0, const uint8_t* codes1, const uint8_
     Layout layout{samples, rows, width, height, depth, channel_rows, dimensions};
     const uint8_t* streams[] = {codes0, codes1, codes2};
     int64_t sizes[] = {bytes0, bytes1, bytes2, plane_bytes};
-    // Where the codes of each sample begin in the stream of each level.
+    // First codes of each sample in the stream of each level.
     std::vector<Counts> starts(samples + 1);
     for (int64_t sample = 0; sample <= samples; ++sample) starts[sample][0] = sample * layout.sample_values();
     for (int level = 0; level < LEVELS; ++level) {

@@ -1,4 +1,4 @@
-"""The arithmetic of ``division-float`` and ``actnn-float`` by compiled kernels, bit for bit that of the torch version."""
+"""Arithmetic of ``division-float`` and ``actnn-float`` by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _Arguments = tuple[Tensor | float, ...]
 
 
 class NativeRangeQuantizer(RangeQuantizer):
-    """See :class:`RangeQuantizer`."""
+    """Quantiser of ranges on the CPU."""
 
     def means(self, x: Tensor, pooling: Pooling) -> Tensor:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         x, found = host(x), torch.empty(pooling.count, dtype=torch.float32)
         kernels()("cell_means", x, FORMATS[x.dtype], len(pooling.first), *_tables(pooling), pooling.count, found)
         return found
 
     def edges(self, x: Tensor, range_values: int, means: Means | None = None) -> tuple[Tensor, Tensor]:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         x = host(x)
         least, greatest = torch.empty(2, -(-x.numel() // range_values), dtype=torch.float32)
         kernels()("range_edges", x, FORMATS[x.dtype], x.numel(), range_values, *_cells(means), least, greatest)
@@ -36,7 +36,7 @@ class NativeRangeQuantizer(RangeQuantizer):
     def codes(
         self, x: Tensor, range_values: int, low: Tensor, step: Tensor, bits: int, seed: int | None, means: Means | None = None
     ) -> Tensor:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         x, packed = host(x), torch.empty(-(-x.numel() * bits // 8), dtype=torch.uint8)
         grid = (low.to(torch.float32), step.to(torch.float32), bits, seed is not None, seed or 0)
         kernels()("range_codes", x, FORMATS[x.dtype], x.numel(), range_values, *_cells(means), *grid, packed)
@@ -53,14 +53,14 @@ class NativeRangeQuantizer(RangeQuantizer):
         dtype: torch.dtype,
         means: Means | None = None,
     ) -> Tensor:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         y = torch.empty(tuple(shape), dtype=dtype)
         grid = (low.to(torch.float32), step.to(torch.float32), bits, torch.finfo(dtype).max)
         kernels()("range_values", host(codes), FORMATS[dtype], y.numel(), range_values, *_cells(means), *grid, y)
         return y
 
     def upsampled(self, means: Means, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         y = torch.empty(tuple(shape), dtype=dtype)
         grid = (NOTHING, NOTHING, 1, torch.finfo(dtype).max)
         kernels()("range_values", NOTHING, FORMATS[dtype], prod(y.shape), y.numel(), *_cells(means), *grid, y)
@@ -68,13 +68,13 @@ class NativeRangeQuantizer(RangeQuantizer):
 
 
 def _tables(pooling: Pooling) -> _Arguments:
-    """A grid as kernels take it."""
+    """Return a grid as arguments of kernels."""
     parts = (pooling.rows.to(torch.int32), pooling.columns.to(torch.int32), pooling.first, pooling.across.to(torch.int32))
     return (pooling.height, pooling.width, len(pooling.rows), len(pooling.columns), *parts)
 
 
 def _cells(means: Means | None) -> _Arguments:
-    """A grid and its means."""
+    """Return a grid and its means as arguments of kernels."""
     if means is None:
         return (1, 1, 1, 1, *[NOTHING] * 5)
     return (*_tables(means.pooling), means.means.to(torch.float32))

@@ -1,4 +1,4 @@
-"""The arithmetic of ``acgc-quant`` by compiled kernels, bit for bit that of the torch version."""
+"""Arithmetic of ``acgc-quant`` by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import NOTHING, kernels
 from actcodec.backends.row_quantizer import RowQuantizer, RowSteps
 
-#: Values of a row that are handled at once, as fixed_point.cpp has it.
+#: Number of values of a row that are processed together, as in fixed_point.cpp.
 _SEGMENT = 1 << 12
 #: Greatest number of bits.
 _MOST_BITS = 16
 
 
 class NativeRowQuantizer(RowQuantizer):
-    """See :class:`RowQuantizer`."""
+    """Quantiser of rows on the CPU."""
 
     def codes(self, x: Tensor, steps: RowSteps, seed: int, *, drop_zeros: bool) -> tuple[Tensor, Tensor]:
-        """See :class:`RowQuantizer`."""
+        """Implement :class:`RowQuantizer`."""
         x = host(x)
         count = len(steps.steps)
         job = (x, FORMATS[x.dtype], *_layout(x.shape, count), steps.steps, *steps.ends, seed)
@@ -42,7 +42,7 @@ class NativeRowQuantizer(RowQuantizer):
         return (mask if isinstance(mask, Tensor) else steps.bits[:0]), codes
 
     def values(self, codes: Tensor, mask: Tensor, steps: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """See :class:`RowQuantizer`."""
+        """Implement :class:`RowQuantizer`."""
         y, count = torch.empty(tuple(shape), dtype=dtype), len(steps.steps)
         counts = torch.full((count,), prod(y.shape) // count)
         present: Tensor | int = NOTHING
@@ -57,12 +57,12 @@ class NativeRowQuantizer(RowQuantizer):
 
 
 def _layout(shape: Sequence[int], count: int) -> tuple[int, int, int]:
-    """Extents of :func:`~actcodec.backends.row_quantizer.by_row`."""
+    """Return the extents of :func:`~actcodec.backends.row_quantizer.by_row`."""
     return (shape[0], count, prod(shape[2:])) if count > 1 else (1, 1, prod(shape))
 
 
 def _first_bytes(places: dict[int, tuple[int, int]]) -> tuple[Tensor, Tensor]:
-    """Where the two parts of the codes of each width begin, int64 (17,) each."""
+    """Return where the two parts of the codes of each width begin, int64 (17,) each."""
     first = torch.zeros(2, _MOST_BITS + 1, dtype=torch.int64)
     for width, parts in places.items():
         first[:, width] = torch.tensor(parts)

@@ -1,4 +1,4 @@
-"""The arithmetic of exact signs by compiled kernels, bit for bit that of the torch version."""
+"""Arithmetic of exact signs by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from actcodec.backends.step_quantizer import Line
 
 
 class NativeSignArithmetic(SignArithmetic):
-    """See :class:`SignArithmetic`."""
+    """Arithmetic of exact signs on the CPU."""
 
     def signs(self, decoded: Tensor, unit: Tensor, original: Tensor) -> Signs:
-        """See :class:`SignArithmetic`."""
+        """Implement :class:`SignArithmetic`."""
         unit, original = unit.contiguous(), host(original)
         counts = torch.empty(2, MOST_STEPS - LEAST_STEPS + 1, dtype=torch.int64)
         kernels()("sign_counts", host(decoded), *_layout(decoded), unit, original, counts)
@@ -27,7 +27,7 @@ class NativeSignArithmetic(SignArithmetic):
         return Signs(limit, bits)
 
     def finish(self, decoded: Tensor, unit: Tensor, signs: Signs | None, line: Line | None, *, rectified: bool) -> None:
-        """See :class:`SignArithmetic`."""
+        """Implement :class:`SignArithmetic`."""
         details = torch.finfo(decoded.dtype)
         least = details.smallest_normal * details.eps
         limit, wrong = (0, NOTHING) if signs is None else (signs.limit, host(signs.wrong))

@@ -14,14 +14,14 @@ inline float steps_of(float value, float unit) {
     return std::min(std::max(std::nearbyint(value / unit), float(LEAST_STEPS)), float(MOST_STEPS));
 }
 
-// Which bit of a row of eight a value is.
+// Bit of a row of eight that belongs to a value.
 inline uint8_t bit(int64_t value, bool set) { return uint8_t(set << (value % LANES)); }
 
 }  // namespace
 
 extern "C" {
 
-// How often each number of steps occurs with values that are not positive, and with positive ones: int64 (2, PLACES).
+// Counts each number of steps, first with values that are not positive, then with positive ones: int64 (2, PLACES).
 void sign_counts(const void* decoded, int format, int64_t count, int64_t channels, int64_t inner, const float* unit,
                  const void* original, int64_t* counts, int threads) {
     constexpr int PLACES = MOST_STEPS - LEAST_STEPS + 1;

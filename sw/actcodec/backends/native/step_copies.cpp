@@ -25,7 +25,7 @@ void step_codes(const void* x, int format, int64_t count, int64_t channels, int6
                 float width = step[channel], before = first[channel];
                 for (int64_t i = 0; i < here; ++i) {
                     float whole = std::ceil(some[i] / width) - 1;
-                    // Where the quotient is too small for a float, the sign still counts.
+                    // The sign still counts if the quotient is too small for a float.
                     whole = some[i] > 0 ? std::max(whole, 0.0f) : std::min(whole, -1.0f);
                     out[i] = uint8_t(int32_t(std::min(std::max(whole - before, 0.0f), most)));
                 }

@@ -1,4 +1,4 @@
-"""The arithmetic of ``blpa-float`` by compiled kernels, bit for bit that of the torch version."""
+"""Arithmetic of ``blpa-float`` by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from actcodec.golden.shapes import channels_shape
 
 
 class NativeStepQuantizer(StepQuantizer):
-    """See :class:`StepQuantizer`."""
+    """Quantiser of BLPA's steps on the CPU."""
 
     def pack(self, x: Tensor, step: Tensor, first: Tensor, bits: int) -> Tensor:
-        """See :class:`StepQuantizer`."""
+        """Implement :class:`StepQuantizer`."""
         x = host(x)
         packed = torch.empty(-(-x.numel() * bits // 8), dtype=torch.uint8)
         layout = (x.numel(), *channels_shape(tuple(x.shape))[1:])
@@ -38,7 +38,7 @@ class NativeStepQuantizer(StepQuantizer):
         rectified: bool = False,
         line: Line | None = None,
     ) -> Tensor:
-        """See :class:`StepQuantizer`."""
+        """Implement :class:`StepQuantizer`."""
         y = torch.empty(tuple(shape), dtype=dtype)
         layout = (prod(y.shape), *channels_shape(tuple(y.shape))[1:])
         grid = (step, first, bits, rectified, *ends_of(line), torch.finfo(dtype).max)
@@ -47,5 +47,5 @@ class NativeStepQuantizer(StepQuantizer):
 
 
 def ends_of(line: Line | None) -> tuple[Tensor | int, Tensor | int]:
-    """Slope and shift as kernels take them."""
+    """Return slope and shift as arguments of kernels."""
     return (NOTHING, NOTHING) if line is None else (line.slope.contiguous(), line.shift.contiguous())

@@ -135,7 +135,7 @@ struct Blocks {
     int64_t per_strip = (columns + BLOCK_SIDE - 1) / BLOCK_SIDE, count = per_strip * ((rows + BLOCK_SIDE - 1) / BLOCK_SIDE);
 };
 
-// Where a block stands in the matrix, how much of it is there, and the number of the scale of each of its rows.
+// Position of a block in the matrix, its rows and columns inside, and the number of the scale of each row.
 struct Place {
     int64_t top, left, height, width, scale[BLOCK_SIDE];
 

@@ -1,4 +1,4 @@
-"""Mode actnn: groups of 256 consecutive values with their own range, and back."""
+"""Mode actnn: groups of 256 consecutive values with their own range, and the inverse."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TILE_GROUPS = PROGRAM_VALUES // GROUP
 
 @triton.jit
 def _values(beat: tl.tensor) -> tl.tensor:
-    """Numbers of the values of beats (n, 8): a group is 8 rows of 32 values, cut into four blocks side by side."""
+    """Return the numbers of the values of beats (n, 8): a group is 8 rows of 32 values, cut into four adjacent blocks."""
     within = beat % _GROUP_BEATS
     first = beat // _GROUP_BEATS * GROUP_VALUES + within % SIDE * (TILE_BLOCKS * LANES) + within // SIDE * LANES
     return first[:, None] + tl.arange(0, LANES)[None, :]
@@ -56,7 +56,7 @@ def _encode_kernel(
     tile_groups: tl.constexpr,
 ) -> None:
     beat = beats(tile_groups * _GROUP_BEATS)
-    # The last group is filled up with the last value.
+    # The last group is padded with the last value.
     values = number(tl.load(x_ptr + tl.minimum(_values(beat), count - 1)))
     x = saturated(product(values, tl.load(k_ptr)), BASE_MIN, BASE_MAX)
     by_group = tl.reshape(x, (tile_groups, GROUP_VALUES))
@@ -100,7 +100,7 @@ def _form(job: Job) -> dict[str, int]:
 
 
 def encode(x: Tensor, job: Job) -> Tensor:
-    """The payload of a tensor; see :func:`actcodec.golden.actnn.encode`."""
+    """Return the payload of a tensor as :func:`actcodec.golden.actnn.encode` does."""
     settings, groups = settings_of(job), programs_for(x.numel(), GROUP)
     payload = torch.empty(groups * headed_bytes(job.mode, settings), dtype=torch.uint8, device=x.device)
     tensors = (bits_of(x), job.scales.to(x.device), payload)
@@ -111,7 +111,7 @@ def encode(x: Tensor, job: Job) -> Tensor:
 
 
 def decode(payload: Tensor, job: Job, y: Tensor) -> None:
-    """The tensor of a payload whose heads are sound (:func:`actcodec.golden.heads.check_heads`), to ``y``."""
+    """Decode a payload with valid heads (:func:`actcodec.golden.heads.check_heads`) to ``y``."""
     groups = programs_for(y.numel(), GROUP)
     tensors = (payload, job.scales.to(payload.device), bits_of(y))
     launch(_decode_kernel, programs_for(groups, _TILE_GROUPS), *tensors, y.numel(), groups, **_form(job))

@@ -1,6 +1,6 @@
-"""The affine quantiser and its random numbers inside kernels, as :mod:`actcodec.golden.affine` and ``random_bits`` define them.
+"""Affine quantiser and its random numbers in kernels, as :mod:`actcodec.golden.affine` and ``random_bits`` define them.
 
-Codes travel as rows of 8, which are so many bytes as a code has bits.
+Codes are stored in rows of 8, which take as many bytes as a code has bits.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _ROUND_CONSTANTS = tl.constexpr(randomness.ROUND_CONSTANTS)
 _ROUNDS = tl.constexpr(len(randomness.ROUND_CONSTANTS))
 _ROTATIONS = tl.constexpr(randomness.ROTATIONS)
 _SECOND_ROTATION = tl.constexpr(randomness.SECOND_ROTATION)
-#: The fraction bits of a float32, and what its exponent field has for numbers from one half to below one.
+#: Fraction bits of a float32, and the exponent field of numbers from one half to below one.
 _FLOAT_FRACTION_BITS, _FLOAT_HALF = tl.constexpr(23), tl.constexpr(126)
 
 
 @triton.jit
 def beats(tile_beats: tl.constexpr) -> tl.tensor:
-    """Numbers of a program's beats in the order of the payload, int64 (n,)."""
+    """Return the numbers of a program's beats in the order of the payload, int64 (n,)."""
     return tl.program_id(0).to(tl.int64) * tile_beats + tl.arange(0, tile_beats)
 
 
 @triton.jit
 def _rotated(word: tl.tensor, places: tl.constexpr) -> tl.tensor:
-    """16-bit words, as int32, rotated left."""
+    """Rotate 16-bit words, as int32, left."""
     return ((word << places) | (word >> (_WORD_BITS - places))) & _WORD_MASK
 
 
 @triton.jit
 def random_bits(seed: tl.tensor, beat: tl.tensor) -> tl.tensor:
-    """The random numbers of beats, int64 (n,), and a seed, int64: int32 (n, 8), each 0 to 65535."""
+    """Return the random numbers of beats, int64 (n,), for a seed, int64: int32 (n, 8), each 0 to 65535."""
     w0 = (beat & _WORD_MASK).to(tl.int32)
     w1 = ((beat >> _WORD_BITS) & _WORD_MASK).to(tl.int32)
     w2 = tl.zeros_like(w0) + (seed & _WORD_MASK).to(tl.int32)
@@ -73,7 +73,7 @@ def random_bits(seed: tl.tensor, beat: tl.tensor) -> tl.tensor:
 
 @triton.jit
 def fractions(seed: tl.tensor, beat: tl.tensor, stochastic: tl.constexpr) -> tl.tensor:
-    """What is added to quotients of beats (n,) before they are rounded down: random numbers, or one half."""
+    """Return the summands of quotients of beats (n,) before rounding down: random numbers, or one half."""
     if stochastic:
         return random_bits(seed, beat)
     else:
@@ -82,13 +82,13 @@ def fractions(seed: tl.tensor, beat: tl.tensor, stochastic: tl.constexpr) -> tl.
 
 @triton.jit
 def _bit_length(value: tl.tensor) -> tl.tensor:
-    """Of positive integers below 2**24."""
+    """Return the bit lengths of positive integers below 2**24."""
     return (value.to(tl.float32).to(tl.int32, bitcast=True) >> _FLOAT_FRACTION_BITS) - _FLOAT_HALF
 
 
 @triton.jit
 def found_step(spread: tl.tensor, bits: tl.constexpr) -> tl.tensor:
-    """Mantissa and exponent of the step for a spread, 0 to 65535; see :func:`actcodec.golden.affine.found_step`."""
+    """Return mantissa and exponent of the step for a spread, 0 to 65535, as :func:`actcodec.golden.affine.found_step` does."""
     levels: tl.constexpr = (1 << bits) - 1
     step = tl.maximum((spread + (levels - 1)) // levels, 1)
     exponent = tl.maximum(_bit_length(step) - MANTISSA_BITS, 0)
@@ -101,7 +101,7 @@ def found_step(spread: tl.tensor, bits: tl.constexpr) -> tl.tensor:
 def codes_of(
     x: tl.tensor, low: tl.tensor, mantissa: tl.tensor, exponent: tl.tensor, rho: tl.tensor, bits: tl.constexpr
 ) -> tl.tensor:
-    """Codes, int64, of integers; see :func:`actcodec.golden.affine.codes_of`."""
+    """Return codes, int64, of integers as :func:`actcodec.golden.affine.codes_of` does."""
     spare = MANTISSA_BITS - _bit_length(mantissa)
     normalised = mantissa << spare
     inverse = (RECIPROCAL_ONE + normalised // 2) // normalised
@@ -112,7 +112,7 @@ def codes_of(
 
 @triton.jit
 def store_codes(packed_ptr: tl.tensor, at: tl.tensor, codes: tl.tensor, mask: tl.tensor, bits: tl.constexpr) -> None:
-    """Store rows of codes, int64 (n, 8), from the places ``at`` (n,) on, of what the mask, (n, 1) or (n, 8), has."""
+    """Store rows of codes, int64 (n, 8), from the places ``at`` (n,) on, where the mask, (n, 1) or (n, 8), is true."""
     place = tl.arange(0, LANES)[None, :]
     words = tl.sum(codes << (place * bits), axis=1)[:, None]
     tl.store(packed_ptr + at[:, None] + place, (words >> (place * LANES)).to(tl.uint8), mask=mask & (place < bits))
@@ -120,7 +120,7 @@ def store_codes(packed_ptr: tl.tensor, at: tl.tensor, codes: tl.tensor, mask: tl
 
 @triton.jit
 def load_codes(packed_ptr: tl.tensor, at: tl.tensor, mask: tl.tensor, bits: tl.constexpr) -> tl.tensor:
-    """The inverse of :func:`store_codes`, int32 (n, 8); zeros where the mask has nothing."""
+    """Return rows of codes, int32 (n, 8), zeros where the mask is false; inverse of :func:`store_codes`."""
     place = tl.arange(0, LANES)[None, :]
     parts = tl.load(packed_ptr + at[:, None] + place, mask=mask & (place < bits), other=0).to(tl.int64)
     words = tl.sum(parts << (place * LANES), axis=1)[:, None]
@@ -136,27 +136,27 @@ def store_head(packed_ptr: tl.tensor, low: tl.tensor, mask: tl.tensor) -> None:
 
 @triton.jit
 def load_head(packed_ptr: tl.tensor, mask: tl.tensor) -> tl.tensor:
-    """The inverse of :func:`store_head`."""
+    """Return the mean or least value of blocks; inverse of :func:`store_head`."""
     upper = tl.load(packed_ptr + 1, mask=mask, other=0).to(tl.int8, bitcast=True).to(tl.int32)
     return (upper << LANES) | tl.load(packed_ptr, mask=mask, other=0).to(tl.int32)
 
 
 @triton.jit
 def store_step(packed_ptr: tl.tensor, mantissa: tl.tensor, exponent: tl.tensor, mask: tl.tensor) -> None:
-    """Store the found steps of blocks behind their heads, which begin at these pointers."""
+    """Store the found steps of blocks after their heads, which begin at these pointers."""
     tl.store(packed_ptr + LOW_BYTES, mantissa.to(tl.uint8), mask=mask)
     tl.store(packed_ptr + LOW_BYTES + 1, exponent.to(tl.uint8), mask=mask)
 
 
 @triton.jit
 def load_step(packed_ptr: tl.tensor, mask: tl.tensor) -> tl.tensor:
-    """The found steps ``mantissa << exponent`` behind heads, int32 (n,)."""
+    """Return the found steps ``mantissa << exponent`` after heads, int32 (n,)."""
     mantissa = tl.load(packed_ptr + LOW_BYTES, mask=mask, other=0).to(tl.int32)
     return mantissa << tl.load(packed_ptr + LOW_BYTES + 1, mask=mask, other=0).to(tl.int32)
 
 
 @triton.jit
 def per_row(of_blocks: tl.tensor, rows: tl.constexpr) -> tl.tensor:
-    """What blocks have (n,), for each of their rows: (n * rows, 1)."""
+    """Repeat numbers of blocks (n,) for each of their rows: (n * rows, 1)."""
     count: tl.constexpr = of_blocks.shape[0]
     return tl.reshape(tl.broadcast_to(of_blocks[:, None], (count, rows)), (count * rows, 1))

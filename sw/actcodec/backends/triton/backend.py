@@ -1,4 +1,4 @@
-"""Backend ``triton``: the golden model's bytes, computed by kernels on GPUs."""
+"""Backend ``triton``: kernels on GPUs that produce the golden model's bytes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from actcodec.golden.sfpr import check_nonfinite_policy
 
 
 class TritonBackend(TorchBackend):
-    """Computes whole tensors with kernels, every byte and every value as the golden model does.
+    """Backend of kernels for whole tensors; every byte and every value equals the golden model's.
 
     Raises UserError for tensors that are not on a GPU, unless Triton's interpreter computes.
     """
 
     def channel_maxima(self, channels: Tensor, nonfinite: str = "raise") -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         check_nonfinite_policy(nonfinite)
         largest = sfpr.maxima(channels.contiguous())
         if not bool(largest.isfinite().all()):
@@ -32,21 +32,21 @@ class TritonBackend(TorchBackend):
         return largest.to(torch.float64)
 
     def residual_maxima(self, x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return residual_maxima(x.contiguous(), view, k.contiguous())
 
     def group_quantizer(self) -> TritonGroupQuantizer:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return TritonGroupQuantizer()
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         if job.mode not in ENCODERS or (job.settings is not None and job.settings.statistics):
             return super().compress_tensor(x, view, job)
         return ENCODERS[job.mode](x.contiguous(), view, job)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`. What is wrong with a payload is for the golden model to say."""
+        """Implement :class:`~actcodec.backends.backend.Backend`; the golden model reports errors in a payload."""
         least, most = view.payload_bounds(job.dtype, job.settings, job.coder, job.mx)
         if job.mode in DECODERS and least <= payload.numel() <= most:
             y = torch.empty(tuple(shape), dtype=DTYPES[job.dtype], device=payload.device)

@@ -1,9 +1,9 @@
-"""Where the blocks of a payload begin, by walking all of its segments at once.
+"""Starts of the blocks of a payload, found by walking through all of its segments at once.
 
 The golden model (:mod:`actcodec.golden.block_starts`) follows the blocks one after the other. Here a program walks through a
-segment from each place where the segment before it may let a block begin; where these walks end is a map from entries to
-exits. Maps of neighbours are joined, by torch, in pairs, fours and so on, and the way back gives the one entry of each segment
-that is real. From there every segment is walked twice more, to count its blocks and to say where they are.
+segment from each possible entry, a place where a block may begin; the ends of these walks are a map from entries to exits.
+torch joins the maps of neighbours in pairs, fours and so on; the way back yields the one real entry of each segment. From there
+every segment is walked twice more, to count its blocks and to store their starts.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from torch import Tensor
 from actcodec.backends.triton.constants import GMC_LONG_HEAD, GMC_SHORT_BYTES, MASK_BYTES
 from actcodec.backends.triton.launch import launch, programs_for
 
-#: Bytes of a segment: more than a block has, and so many that the maps are small beside the payload.
+#: Bytes of a segment: more than a block has, and so many that the maps are small relative to the payload.
 _SEGMENT_BYTES = 1024
-#: Entries that a program follows: no block has more bytes.
+#: Entries that a program follows; no block has more bytes.
 _ENTRIES = 128
-#: Segments that a program walks through side by side.
+#: Segments that a program walks through in parallel.
 _SEGMENTS = 64
 assert max(coder.block_bounds[1] for coder in Coder) <= _ENTRIES <= _SEGMENT_BYTES
 
@@ -30,7 +30,7 @@ assert max(coder.block_bounds[1] for coder in Coder) <= _ENTRIES <= _SEGMENT_BYT
 def _block_bytes(
     payload_ptr: tl.tensor, place: tl.tensor, size: tl.tensor, walks: tl.tensor, is_gmc: tl.constexpr
 ) -> tl.tensor:
-    """Length of a block at each place, 0 where nothing walks; what is behind the payload counts as zeros."""
+    """Return the length of a block at each place, 0 where nothing walks; bytes beyond the payload count as zeros."""
     if is_gmc:
         head = tl.load(payload_ptr + place, mask=walks, other=0).to(tl.int32)
         length = 1 + tl.where(head < GMC_LONG_HEAD, head >> 3, head - (GMC_LONG_HEAD - GMC_SHORT_BYTES - 1))
@@ -95,11 +95,11 @@ def _walk_kernel(
 
 
 def block_starts(payload: Tensor, count: int, coder: Coder) -> Tensor | None:
-    """Offsets of the ``count`` blocks of a payload, int64 (count,); None for a payload that is not exactly so many."""
+    """Return the offsets of the ``count`` blocks of a payload, int64 (count,); None unless it is exactly ``count`` blocks."""
     size = payload.numel()
     segments = programs_for(size, _SEGMENT_BYTES)
     shape = {"is_gmc": coder is Coder.GMC, "segment_bytes": _SEGMENT_BYTES}
-    # Of all but the last one, whose exits lead nowhere.
+    # The last segment has no exits, because nothing follows.
     exits = torch.zeros(segments, _ENTRIES, dtype=torch.uint8, device=payload.device)
     launch(_exits_kernel, segments - 1, payload, exits, size, entries=_ENTRIES, **shape)
     entries = _entries(exits)
@@ -119,7 +119,7 @@ def block_starts(payload: Tensor, count: int, coder: Coder) -> Tensor | None:
 
 
 def _entries(exits: Tensor) -> Tensor:
-    """Where the chain from the first byte enters each segment, int64 (n,), from exits by entry, uint8 (n, entries)."""
+    """Return where the chain from the first byte enters each segment, int64 (n,), from exits, uint8 (n, entries)."""
     if len(exits) == 1:
         return torch.zeros(1, dtype=torch.int64, device=exits.device)
     even, odd = exits[0::2], exits[1::2]

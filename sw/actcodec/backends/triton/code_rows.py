@@ -1,4 +1,4 @@
-"""Modes blpa and autoquant: rows of codes with a fixed step, and brc, whose codes are signs."""
+"""Modes blpa and autoquant: rows of codes with a fixed step, and mode brc, whose codes are signs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _encode_kernel(
     values = number(tl.load(x_ptr + row * columns + column, mask=(row < rows) & (column < columns), other=0))
     scaled = product(values, tl.load(k_ptr + row, mask=row < rows, other=1.0))
     if has_offsets:
-        # Always rounded down, so that the sign of a value is kept.
+        # Values are always rounded down, so that their signs are kept.
         scaled = tl.floor(scaled) - tl.load(offsets_ptr + row, mask=row < rows, other=0).to(tl.float64)
         rho = tl.zeros((tile_beats, LANES), tl.int32)
     else:
@@ -71,7 +71,7 @@ def _decode_kernel(
     codes = load_codes(payload_ptr, beat * bits, (beat < rows * row_beats)[:, None], bits)
     integers = low + (codes << step_log2)
     if has_offsets:
-        # The middle of a step, to which values were rounded down.
+        # Values were rounded down, so they are decoded to the middle of a step.
         integers += (1 << step_log2 >> 1) + tl.load(offsets_ptr + row, mask=row < rows, other=0).to(tl.int32)
     values = integers.to(tl.float32) * tl.load(r_ptr + row, mask=row < rows, other=1.0)
     y = rounded(values, y_ptr.dtype.element_ty)
@@ -101,7 +101,7 @@ def _form(job: Job) -> dict[str, int]:
 
 
 def encode(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    """The payload of a tensor; see :func:`actcodec.golden.autoquant.encode` and :func:`actcodec.golden.blpa.encode`."""
+    """Return the payload of a tensor, equal to that of :func:`actcodec.golden.autoquant.encode` or ``blpa.encode``."""
     settings, device = settings_of(job), x.device
     payload = torch.empty(view.beats * settings.bits, dtype=torch.uint8, device=device)
     tensors = (bits_of(x), job.scales.to(device), job.offsets.to(device), payload)
@@ -112,7 +112,7 @@ def encode(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def decode(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> None:
-    """The tensor of a payload, to ``y``."""
+    """Decode a payload to ``y``."""
     device = payload.device
     tensors = (payload, job.scales.to(device), job.offsets.to(device), bits_of(y))
     programs = programs_for(view.beats, _TILE_BEATS)
@@ -120,12 +120,12 @@ def decode(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> None:
 
 
 def encode_signs(x: Tensor) -> Tensor:
-    """See :func:`actcodec.golden.brc.encode`."""
+    """Return the payload of a tensor as :func:`actcodec.golden.brc.encode` does."""
     payload = torch.empty(programs_for(x.numel(), geometry.LANES), dtype=torch.uint8, device=x.device)
     launch(_signs_kernel, programs_for(x.numel(), PROGRAM_VALUES), bits_of(x), payload, x.numel(), tile_beats=_TILE_BEATS)
     return payload
 
 
 def decode_signs(payload: Tensor, y: Tensor) -> None:
-    """See :func:`actcodec.golden.brc.decode`; to ``y``."""
+    """Decode a payload to ``y`` as :func:`actcodec.golden.brc.decode` does."""
     launch(_from_signs_kernel, programs_for(y.numel(), PROGRAM_VALUES), payload, bits_of(y), y.numel(), tile_beats=_TILE_BEATS)

@@ -1,4 +1,4 @@
-"""The numbers of the specification as kernels can see them."""
+"""Numbers of the specification, as constants for kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mode division: quantised blocks with their mean, or with their own range, and back."""
+"""Mode division: quantised blocks with their mean, or with their own range, and the inverse."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from actcodec.golden.heads import headed_bytes
 
 @triton.jit
 def _places(beat: tl.tensor, per_strip: tl.tensor) -> tl.tensor:
-    """Row (n, 1) and columns (n, 8) of the matrix that beats of blocks hold."""
+    """Return row (n, 1) and columns (n, 8) of the matrix for beats of blocks."""
     block = beat // SIDE
     row = block // per_strip * SIDE + beat % SIDE
     return row[:, None], (block % per_strip * LANES)[:, None] + tl.arange(0, LANES)[None, :]
@@ -57,7 +57,7 @@ def _encode_kernel(
 ) -> None:
     beat = beats(tile_blocks * SIDE)
     row, column = _places(beat, per_strip)
-    # Blocks are filled up with the last value of each row and the last row.
+    # Blocks are padded with the last value of each row and the last row.
     row, column = tl.minimum(row, rows - 1), tl.minimum(column, columns - 1)
     k = tl.load(k_ptr + row // channel_rows)
     x = saturated(product(number(tl.load(x_ptr + row * columns + column)), k), BASE_MIN, BASE_MAX)
@@ -125,7 +125,7 @@ def _form(job: Job) -> dict[str, int]:
 
 
 def encode(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    """The payload of a tensor; see :func:`actcodec.golden.division.encode`."""
+    """Return the payload of a tensor as :func:`actcodec.golden.division.encode` does."""
     settings = settings_of(job)
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8, device=x.device)
     tensors = (bits_of(x), job.scales.to(x.device), payload)
@@ -135,6 +135,6 @@ def encode(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def decode(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> None:
-    """The tensor of a payload whose heads are sound (:func:`actcodec.golden.heads.check_heads`), to ``y``."""
+    """Decode a payload with valid heads (:func:`actcodec.golden.heads.check_heads`) to ``y``."""
     tensors = (payload, job.scales.to(payload.device), bits_of(y))
     launch(_decode_kernel, programs_for(view.blocks, PROGRAM_BLOCKS), *tensors, *_layout(view), **_form(job))

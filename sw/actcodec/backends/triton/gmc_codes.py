@@ -1,4 +1,4 @@
-"""The tables of GMC as kernels read them, and what follows from the class of a group; :mod:`cdu_spec.gmc` has both."""
+"""Tables of GMC for kernels, and properties of the classes of groups; :mod:`cdu_spec.gmc` defines both."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from actcodec.backends.triton.constants import (
 )
 from actcodec.golden.gmc import symbols_of, words_of
 
-#: Entries of tables are a value and, from this bit on, its length.
+#: First bit of the length in entries of tables, above the value.
 _LENGTH_AT = 8
 LENGTH, VALUE_MASK = tl.constexpr(_LENGTH_AT), tl.constexpr((1 << _LENGTH_AT) - 1)
 _CODES = (spec.A_CODES, spec.B_CODES, spec.MASK_CODES)
-#: Symbols of a row of code words of A, of B, of masks; bits of the longest word, and a mask of so many.
+#: Symbols of a row of code words of A, of B, of masks; bits of the longest word, and a mask of that many bits.
 A_SYMBOLS, B_SYMBOLS, MASK_SYMBOLS = (tl.constexpr(len(codes[0])) for codes in _CODES)
 A_LONGEST, B_LONGEST, MASK_LONGEST = (tl.constexpr(spec.longest(codes)) for codes in _CODES)
 A_BITS, B_BITS, MASK_BITS = (tl.constexpr((1 << spec.longest(codes)) - 1) for codes in _CODES)
@@ -32,7 +32,7 @@ A_BITS, B_BITS, MASK_BITS = (tl.constexpr((1 << spec.longest(codes)) - 1) for co
 
 @triton.jit
 def contexts(before_a: tl.tensor, before_b: tl.tensor, first: tl.constexpr) -> tl.tensor:
-    """Contexts of A, and of B where A is not zero; see :func:`actcodec.golden.gmc.contexts`."""
+    """Return contexts of A, and of B where A is not zero, as :func:`actcodec.golden.gmc.contexts` does."""
     after_zero = (before_a == 0) & (before_b > 0)
     if first:
         return tl.full(before_a.shape, GMC_A_FIRST, tl.int32), tl.full(before_a.shape, GMC_B_FIRST, tl.int32)
@@ -43,25 +43,25 @@ def contexts(before_a: tl.tensor, before_b: tl.tensor, first: tl.constexpr) -> t
 
 @triton.jit
 def is_coded(group_class: tl.tensor) -> tl.tensor:
-    """Whether the coefficients of groups of a class have a mask and fields."""
+    """Return whether the coefficients of groups of a class have a mask and fields."""
     return (group_class > 0) & (group_class < GMC_RAW_CLASS)
 
 
 @triton.jit
 def mask_row(group_class: tl.tensor) -> tl.tensor:
-    """Row of the code words of masks of groups of a class; of classes without masks, any."""
+    """Return the row of the code words for masks of groups of a class; any row for classes without masks."""
     return tl.minimum(tl.maximum(group_class, 1), GMC_LAST_MASK_CLASS) - 1
 
 
 @lru_cache
 def code_words(device: torch.device) -> tuple[Tensor, ...]:
-    """Tables of A, B and masks: by row and symbol, the code word and its length, int32."""
+    """Return tables of A, B and masks: by row and symbol, the code word and its length, int32."""
     return tuple(_entries(words_of(codes, device)) for codes in _CODES)
 
 
 @lru_cache
 def lookups(device: torch.device) -> tuple[Tensor, ...]:
-    """Tables of A, B and masks: by row and bits, the symbol whose code word they begin with and its length, int32."""
+    """Return tables of A, B and masks: by row and bits, the symbol whose code word they begin with and its length, int32."""
     return tuple(_entries(symbols_of(codes, device)) for codes in _CODES)
 
 

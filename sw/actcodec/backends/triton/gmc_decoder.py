@@ -1,4 +1,4 @@
-"""GMC's decoder: a block to a lane, from its first bit to its last, all blocks side by side."""
+"""Decoder of GMC: each lane reads a block from its first bit to its last, all blocks in parallel."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ from actcodec.backends.triton.gmc_codes import (
 from actcodec.backends.triton.launch import launch, programs_for
 from actcodec.backends.triton.values import clamped
 
-#: Blocks that a program handles side by side.
+#: Number of blocks per program, decoded in parallel.
 _LANES = 64
-#: Bits that are read at once, and bytes that they may stand in.
+#: Number of bits that are read at once, and of bytes that they may span.
 _WORD = 32
 _WORD_MASK, _WORD_BYTES = tl.constexpr((1 << _WORD) - 1), tl.constexpr(_WORD // geometry.LANES + 1)
 
 
 @triton.jit
 def _peek(payload_ptr: tl.tensor, place: tl.tensor, end: tl.tensor) -> tl.tensor:
-    """The next 32 bits from bits ``place`` of a payload on, int64; behind the bytes before ``end`` stand zeros."""
+    """Return the next 32 bits from bit ``place`` of a payload on, int64; bytes from ``end`` on count as zeros."""
     byte = place // LANES
     word = tl.zeros_like(place)
     for offset in tl.static_range(_WORD_BYTES):
@@ -71,7 +71,7 @@ def _read_classes(
     before_b: tl.tensor,
     first: tl.constexpr,
 ) -> tl.tensor:
-    """Classes of the groups of a column, from those of the column before, and the place behind their code words."""
+    """Return the classes of a column's groups, given those of the column before, and the place after their code words."""
     context_a, context_b = contexts(before_a, before_b, first)
     word = _peek(payload_ptr, place, end)
     found = tl.load(a_ptr + (context_a << A_LONGEST) + (word & A_BITS))
@@ -84,7 +84,7 @@ def _read_classes(
 
 @triton.jit
 def _found_mask(mask_ptr: tl.tensor, word: tl.tensor, group_class: tl.tensor) -> tl.tensor:
-    """Mask of a group whose code word comes next, and that word's length; 0 where there is none."""
+    """Return the mask of a group whose code word comes next, and the word's length; 0 for groups without a mask."""
     found = tl.load(mask_ptr + (mask_row(group_class) << MASK_LONGEST) + (word & MASK_BITS))
     coded = is_coded(group_class)
     return tl.where(coded, (found & VALUE_MASK) + 1, 0), tl.where(coded, found >> LENGTH, 0)
@@ -94,7 +94,7 @@ def _found_mask(mask_ptr: tl.tensor, word: tl.tensor, group_class: tl.tensor) ->
 def _read_fields(
     payload_ptr: tl.tensor, place: tl.tensor, end: tl.tensor, group_class: tl.tensor, mask: tl.tensor
 ) -> tl.tensor:
-    """The coefficients of groups, int32 (n, 4), and the place behind them."""
+    """Return the coefficients of groups, int32 (n, 4), and the place after them."""
     word = _peek(payload_ptr, place, end)[:, None]
     is_raw = (group_class == GMC_RAW_CLASS)[:, None]
     present = (mask[:, None] >> tl.arange(0, GMC_GROUP)[None, :]) & 1
@@ -154,7 +154,7 @@ def _decode_kernel(
 
 
 def decode_at(payload: Tensor, starts: Tensor) -> Tensor:
-    """See :func:`actcodec.golden.gmc.decode_at`."""
+    """Decode a payload as :func:`actcodec.golden.gmc.decode_at` does."""
     q = torch.empty(len(starts), geometry.BLOCK_VALUES, dtype=torch.int8, device=payload.device)
     tensors = (payload, starts, *lookups(payload.device), q)
     launch(_decode_kernel, programs_for(len(starts), _LANES), *tensors, len(starts), lanes=_LANES)

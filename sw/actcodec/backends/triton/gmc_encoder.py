@@ -1,7 +1,7 @@
-"""GMC's encoder: a block to a lane, from its first bit to its last, all blocks side by side.
+"""Encoder of GMC: each lane writes a block from its first bit to its last, all blocks in parallel.
 
-A lane writes the body without the category of DC and says how long it is; from the sums of lengths follows where
-every byte goes. Bits that stand one behind the other are a value, first bit lowest, and their number.
+A lane writes the body without the category of DC and stores its length; the sums of the lengths determine where every byte
+goes. Consecutive bits are a value, first bit lowest, and their number.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ from actcodec.backends.triton.gmc_codes import (
 )
 from actcodec.backends.triton.launch import PROGRAM_BLOCKS, launch, programs_for
 
-#: Blocks that a program handles side by side.
+#: Number of blocks per program, encoded in parallel.
 _LANES = 64
-#: Bits of the words that bodies are written in, and words of the longest body.
+#: Number of bits of the words in which bodies are written, and of words of the longest body.
 _WORD = 32
 _WORDS = spec.MAX_WRITTEN_BODY_BYTES * geometry.LANES // _WORD + 1
 _WORD_BITS, _BODY_WORDS = tl.constexpr(_WORD), tl.constexpr(_WORDS)
 _WORD_MASK = tl.constexpr((1 << _WORD) - 1)
-#: Places of bytes of a block, a power of two.
+#: Number of places for the bytes of a block, a power of two.
 _BLOCK_BYTES = tl.constexpr(1 << spec.MAX_WRITTEN_BLOCK_BYTES.bit_length())
-#: Fraction bits of a float64, and what its exponent field has for numbers from one half to below one.
+#: Fraction bits of a float64, and the exponent field of numbers from one half to below one.
 _FRACTION_BITS, _HALF = tl.constexpr(52), tl.constexpr(1022)
 
 
 @triton.jit
 def _bit_length(value: tl.tensor) -> tl.tensor:
-    """Of integers from 0 to below 2**53, int32."""
+    """Return the bit lengths of integers from 0 to below 2**53, int32."""
     exponent = (value.to(tl.float64).to(tl.int64, bitcast=True) >> _FRACTION_BITS).to(tl.int32)
     return tl.maximum(exponent - _HALF, 0)
 
@@ -67,7 +67,7 @@ def _category(dc: tl.tensor) -> tl.tensor:
 
 @triton.jit
 def _body_bytes(last: tl.tensor, category: tl.tensor) -> tl.tensor:
-    """Of bodies with so many bits up to the last one, category not counted: bytes with what a head asks for; which are long."""
+    """Return the bytes of bodies as heads count them, and which bodies are long, from their last bits without the category."""
     size = (last + LANES - 1) // LANES
     is_long = (size > GMC_SHORT_BYTES) | (category == GMC_MAX_CATEGORY)
     shifted = tl.maximum((last + GMC_CATEGORY_BITS + LANES - 1) // LANES, GMC_SHORT_BYTES + 1)
@@ -76,7 +76,7 @@ def _body_bytes(last: tl.tensor, category: tl.tensor) -> tl.tensor:
 
 @triton.jit
 def _group(q_ptr: tl.tensor, block: tl.tensor, inside: tl.tensor, column: tl.tensor, half: tl.constexpr) -> tl.tensor:
-    """The four coefficients of a group, int32 (n, 4), DC as zero, and its class (n,)."""
+    """Return the four coefficients of a group, int32 (n, 4), DC as zero, and its class (n,)."""
     place = (column * SIDE + half * GMC_GROUP)[:, None] + tl.arange(0, GMC_GROUP)[None, :]
     there = inside[:, None] & (place > 0) & (place < BLOCK_VALUES)
     x = tl.load(q_ptr + block[:, None] * BLOCK_VALUES + place, mask=there, other=0).to(tl.int32)
@@ -94,7 +94,7 @@ def _class_bits(
     b: tl.tensor,
     first: tl.constexpr,
 ) -> tl.tensor:
-    """The code words of the classes of a column's groups."""
+    """Return the code words of the classes of a column's groups."""
     context_a, context_b = contexts(before_a, before_b, first)
     symbol = tl.where(a > 0, a + 1, tl.where(b > 0, GMC_A_ZERO, GMC_A_BOTH_ZERO))
     context_b = tl.where(symbol == GMC_A_ZERO, GMC_B_BESIDE_ZERO, context_b)
@@ -106,7 +106,7 @@ def _class_bits(
 
 @triton.jit
 def _mask_bits(mask_ptr: tl.tensor, x: tl.tensor, group_class: tl.tensor) -> tl.tensor:
-    """The code words of the masks of groups; none for classes without a mask."""
+    """Return the code words of the masks of groups; none for classes without a mask."""
     mask = tl.sum((x != 0).to(tl.int32) << tl.arange(0, GMC_GROUP)[None, :], axis=1)
     word = tl.load(mask_ptr + mask_row(group_class) * MASK_SYMBOLS + tl.maximum(mask, 1) - 1)
     word = tl.where(is_coded(group_class), word, 0)
@@ -115,7 +115,7 @@ def _mask_bits(mask_ptr: tl.tensor, x: tl.tensor, group_class: tl.tensor) -> tl.
 
 @triton.jit
 def _field_bits(x: tl.tensor, group_class: tl.tensor) -> tl.tensor:
-    """Signs and magnitudes less 1 of the coefficients of groups that are not zero, or bytes."""
+    """Return signs and magnitudes less 1 of the nonzero coefficients of groups, or bytes."""
     coded, present = is_coded(group_class)[:, None], (x != 0).to(tl.int32)
     sizes = tl.where(coded, present * group_class[:, None], tl.where(group_class[:, None] == GMC_RAW_CLASS, LANES, 0))
     fields = tl.where(coded, (x < 0).to(tl.int32) | ((tl.abs(x) - present) << 1), x & VALUE_MASK)
@@ -133,7 +133,7 @@ def _appended(
     value: tl.tensor,
     length: tl.tensor,
 ) -> tl.tensor:
-    """Write up to 32 bits at bit ``place``: the bits of an unfinished word, the next place, the bits up to the last one."""
+    """Write up to 32 bits at bit ``place``; return an unfinished word's bits, the next place, and the last set bit's end."""
     filled = place % _WORD_BITS
     kept |= value.to(tl.int64) << filled
     last = tl.where(value != 0, place + _bit_length(value), last)
@@ -219,7 +219,7 @@ def _pack_kernel(
 
 
 def encode(q: Tensor) -> Tensor:
-    """The payload; see :func:`actcodec.golden.gmc.encode`."""
+    """Return the payload of blocks as :func:`actcodec.golden.gmc.encode` does."""
     blocks = q.numel() // geometry.BLOCK_VALUES
     bodies = torch.empty(blocks, _WORDS, dtype=torch.int32, device=q.device)
     lasts, lengths = torch.empty(2, blocks, dtype=torch.int32, device=q.device)

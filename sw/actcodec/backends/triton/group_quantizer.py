@@ -1,4 +1,4 @@
-"""The arithmetic of ``actnn-sample`` by kernels: float32, one operation after the other, as the torch version has it."""
+"""Arithmetic of ``actnn-sample`` by kernels: float32, one operation after the other, in the order of the torch version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from actcodec.backends.triton.values import number, rounded
 
 _TILE_BEATS = PROGRAM_VALUES // geometry.LANES
 _PART = tl.constexpr(2.0**-randomness.WORD_BITS)
-#: Places of more values than this do not fit 32 bits, whose divisions are several times as fast.
+#: Number of values above which places do not fit 32 bits, whose divisions are several times as fast.
 _MOST_PLACES = 1 << 31
 
 
@@ -54,7 +54,7 @@ def _edges_kernel(
 
 @triton.jit
 def _places(size: tl.tensor, group: tl.tensor, integers: tl.constexpr, tile_beats: tl.constexpr) -> tl.tensor:
-    """Places of a program's values (n, 8), their samples, and their groups."""
+    """Return the places of a program's values (n, 8), their samples, and their groups."""
     at = beats(tile_beats).to(integers)[:, None] * LANES + tl.arange(0, LANES)[None, :]
     sample = at // size
     return at, sample, sample * tl.cdiv(size, group) + at % size // group
@@ -81,10 +81,10 @@ def _codes_kernel(
     extent = tl.load(extent_ptr + number_of_group, mask=at < count, other=1.0)
     levels = tl.load(levels_ptr + sample, mask=at < count, other=1.0)
     steps = tl.div_rn(x - low, extent) * levels
-    # Not negative, so that conversion to integers rounds down.
+    # The quotient is not negative, so that conversion to integers rounds down.
     if stochastic:
         whole = steps.to(tl.int32)
-        # The middles of equal parts of 0..1; the product is exact.
+        # Thresholds are the middles of equal parts of 0..1; the product is exact.
         thresholds = (random_bits(seed, beats(tile_beats)).to(tl.float32) + 0.5) * _PART
         whole += (steps - whole.to(tl.float32) > thresholds).to(tl.int32)
     else:
@@ -137,16 +137,16 @@ def _unpack_kernel(
 
 
 def _places_of(count: int, size: int, group: int) -> tuple[int, tuple[int, int, int], dict[str, object]]:
-    """Programs for so many values, and the size and form of what they compute."""
+    """Return the number of programs for these values, and the size and form of their computation."""
     integers = tl.int64 if count + PROGRAM_VALUES > _MOST_PLACES else tl.int32
     return programs_for(count, PROGRAM_VALUES), (count, size, group), {"integers": integers, "tile_beats": _TILE_BEATS}
 
 
 class TritonGroupQuantizer(GroupQuantizer):
-    """See :class:`GroupQuantizer`."""
+    """Quantiser of groups within samples on GPUs."""
 
     def edges(self, x: Tensor, group: int) -> tuple[Tensor, Tensor]:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         samples, size = sample_count(x.shape), sample_size(x.shape)
         per_sample = programs_for(size, group)
         least, greatest = torch.empty(2, samples, per_sample, dtype=torch.float32, device=x.device)
@@ -157,7 +157,7 @@ class TritonGroupQuantizer(GroupQuantizer):
         return least.add_(0.0), greatest.add_(0.0)
 
     def codes(self, x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         codes = torch.empty(sample_count(x.shape), sample_size(x.shape), dtype=torch.uint8, device=x.device)
         ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
         programs, layout, form = _places_of(x.numel(), codes.shape[1], group)
@@ -168,7 +168,7 @@ class TritonGroupQuantizer(GroupQuantizer):
     def values(
         self, codes: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, shape: Sequence[int], dtype: torch.dtype
     ) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         y = torch.empty(tuple(shape), dtype=dtype, device=codes.device)
         ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
         programs, layout, form = _places_of(y.numel(), codes.shape[1], group)
@@ -177,14 +177,14 @@ class TritonGroupQuantizer(GroupQuantizer):
         return y
 
     def pack(self, codes: Tensor, bits: int) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         packed = torch.empty(-(-codes.numel() * bits // geometry.LANES), dtype=torch.uint8, device=codes.device)
         programs = programs_for(codes.numel(), PROGRAM_VALUES)
         launch(_pack_kernel, programs, codes.contiguous(), packed, codes.numel(), bits=bits, tile_beats=_TILE_BEATS)
         return packed
 
     def unpack(self, packed: Tensor, bits: int, count: int) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         codes = torch.empty(count, dtype=torch.uint8, device=packed.device)
         programs = programs_for(count, PROGRAM_VALUES)
         launch(_unpack_kernel, programs, packed.contiguous(), codes, count, bits=bits, tile_beats=_TILE_BEATS)

@@ -23,20 +23,20 @@ from actcodec.backends.triton.values import clamped, number, product, rounded, s
 
 @triton.jit
 def block_rows(block: tl.tensor, per_strip: tl.tensor) -> tl.tensor:
-    """Rows and columns of the matrix that blocks (n,) hold, (n, 8) each."""
+    """Return rows and columns of the matrix for blocks (n,), (n, 8) each."""
     side = tl.arange(0, SIDE)[None, :]
     return (block // per_strip)[:, None] * SIDE + side, (block % per_strip)[:, None] * SIDE + side
 
 
 @triton.jit
 def table(table_ptr: tl.tensor, row_step: tl.constexpr, column_step: tl.constexpr) -> tl.tensor:
-    """64 numbers as (8, 8)."""
+    """Load 64 numbers as (8, 8)."""
     return tl.load(table_ptr + tl.arange(0, SIDE)[:, None] * row_step + tl.arange(0, SIDE)[None, :] * column_step)
 
 
 @triton.jit
 def _shifted(total: tl.tensor, shift: tl.constexpr) -> tl.tensor:
-    """Divided by a power of two, rounded half up."""
+    """Divide by a power of two, rounded half up."""
     return (total + (1 << shift >> 1)) >> shift
 
 
@@ -126,7 +126,7 @@ def _passes(job: Job) -> dict[str, int]:
 
 
 def forward(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    """Quantised coefficients of a tensor, int8 (blocks, 64), as :func:`actcodec.golden.jpeg_act.forward` of what SFPR makes."""
+    """Return quantised coefficients of a tensor, int8 (blocks, 64): SFPR, then :func:`actcodec.golden.jpeg_act.forward`."""
     if job.rounding is None:
         raise ValueError("a jpeg-act job to compress needs a rounding rule")
     q = torch.empty(view.blocks, BLOCK_VALUES, dtype=torch.int8, device=x.device)
@@ -139,7 +139,7 @@ def forward(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def inverse(q: Tensor, view: MatrixView, job: Job, y: Tensor) -> None:
-    """The inverse, to ``y``, a tensor of this view."""
+    """Decode quantised coefficients to ``y``, a tensor of this view; inverse of :func:`forward`."""
     device = q.device
     tables = (job.shifts, offsets(job.shifts, job.point))
     tensors = (job.scales.to(device), integer_basis(job.const_bits, device), *(_table(one, device) for one in tables))

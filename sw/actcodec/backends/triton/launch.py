@@ -1,4 +1,4 @@
-"""Starting kernels: on which tensors, in how many programs."""
+"""Launch of kernels: their devices, arguments, and numbers of programs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 from triton.runtime.interpreter import InterpretedFunction
 
-#: Values that a program handles, and blocks of 64 of them.
+#: Number of values per program, and of blocks of 64 of them.
 PROGRAM_VALUES = 1024
 PROGRAM_BLOCKS = 16
-#: Products and sums are never fused, as they are two operations in torch.
+#: Compiler options: products and sums are never fused, as they are two operations in torch.
 OPTIONS = {"enable_fp_fusion": False}
 
 
 def launch(kernel: Any, programs: int, *arguments: Tensor | int, **constants: Any) -> None:
-    """Run a kernel over a grid of one axis on the device of its tensors, of which bfloat16 ones come as :func:`bits_of` them.
+    """Run a kernel over a grid of one axis on the device of its tensors, which come through :func:`bits_of`.
 
-    UserError for tensors that the kernel cannot reach.
+    Raises UserError for tensors that the kernel cannot reach.
     """
     device = next(part.device for part in arguments if isinstance(part, Tensor))
     if device.type != "cuda" and not isinstance(kernel, InterpretedFunction):
@@ -36,16 +36,16 @@ def launch(kernel: Any, programs: int, *arguments: Tensor | int, **constants: An
 
 
 def bits_of(x: Tensor) -> Tensor:
-    """A tensor as kernels take it: bfloat16 as int16, for the interpreter does not round as the format says."""
+    """Return a tensor as an argument of kernels: bfloat16 as int16, because Triton's interpreter rounds it otherwise."""
     return x.resolve_neg().view(torch.int16) if x.dtype == torch.bfloat16 else x
 
 
 def programs_for(count: int, each: int) -> int:
-    """Programs for so many things, ``each`` of them in a program."""
+    """Return the number of programs for ``count`` items, ``each`` of them in a program."""
     return -(-count // each)
 
 
 def tile_of(columns: int) -> dict[str, int]:
-    """Size of the tiles that a matrix with so many columns is cut into, powers of two."""
+    """Return the size of the tiles, powers of two, that cover a matrix with this number of columns."""
     width = min(triton.next_power_of_2(columns), PROGRAM_VALUES)
     return {"tile_rows": PROGRAM_VALUES // width, "tile_columns": width}

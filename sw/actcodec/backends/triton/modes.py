@@ -1,7 +1,7 @@
-"""The kernels of each mode: a payload from a tensor and a tensor from a payload, as the golden model has them.
+"""Kernels of each mode that compute payloads from tensors and tensors from payloads, like the golden model.
 
 Encoders take a contiguous tensor, its view and its job, and return the payload. Decoders take the payload, of a length that the
-view allows, and fill the tensor; False for a payload that no encoder writes.
+view allows, and fill the tensor; they return False for a payload that no encoder writes.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _decode_code_rows(payload: Tensor, view: MatrixView, job: Job, y: Tensor) ->
     return True
 
 
-#: Modes that have kernels.
+#: Modes with kernels.
 ENCODERS: Mapping[Mode, Encoder] = {
     Mode.SFPR: _encode_sfpr,
     Mode.SFPR_ZVC: _encode_sfpr_zvc,

@@ -1,4 +1,4 @@
-"""Residuals of blocks, which the scales of mode division follow from: float32 sums in the golden model's order."""
+"""Residuals of blocks, from which the scales of mode division follow: float32 sums in the golden model's order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from actcodec.backends.triton.values import magnitude_bits, number
 
 @triton.jit
 def _halves_added(x: tl.tensor) -> tl.tensor:
-    """Of (n, 2 * m, k), the first m plus the last m, (n, m, k)."""
+    """Add the first m and the last m of (n, 2 * m, k), (n, m, k)."""
     halves = tl.reshape(x, (x.shape[0], 2, x.shape[1] // 2, x.shape[2]))
     first, last = tl.split(tl.permute(halves, (0, 2, 3, 1)))
     return first + last
@@ -24,7 +24,7 @@ def _halves_added(x: tl.tensor) -> tl.tensor:
 
 @triton.jit
 def _sum_of_eight(x: tl.tensor) -> tl.tensor:
-    """Of (n, 8, k), the eight added to each other half by half, (n, 1, k)."""
+    """Add the eight of (n, 8, k) to each other half by half, (n, 1, k)."""
     return _halves_added(_halves_added(_halves_added(x)))
 
 
@@ -43,20 +43,20 @@ def _residuals_kernel(
     block = tl.program_id(0).to(tl.int64) * tile_blocks + tl.arange(0, tile_blocks)
     row, column = block_rows(block, per_strip)
     inside = row < rows
-    # Blocks are filled up with the last value of each row and the last row.
+    # Blocks are padded with the last value of each row and the last row.
     there, column = tl.minimum(row, rows - 1), tl.minimum(column, columns - 1)
     channel = there // channel_rows % channels
     x = number(tl.load(x_ptr + there[:, :, None] * columns + column[:, None, :]))
     values = x * tl.load(k_ptr + channel)[:, :, None]
     by_column = tl.reshape(_sum_of_eight(values), (tile_blocks, LANES, 1))
-    # A power of two: as exact as the division.
+    # The factor is a power of two: as exact as the division.
     mean = _sum_of_eight(by_column) * (1 / BLOCK_VALUES)
     distance = tl.max(magnitude_bits(values - mean), axis=2)
     tl.atomic_max(largest_ptr + channel, distance, mask=inside)
 
 
 def residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
-    """See :func:`actcodec.golden.block_statistics.residual_maxima`."""
+    """Return the largest residuals as :func:`actcodec.golden.block_statistics.residual_maxima` does."""
     largest = torch.zeros(view.channels, dtype=torch.int32, device=x.device)
     layout = (view.rows, view.columns, view.channels, view.channel_rows, view.row_beats)
     launch(

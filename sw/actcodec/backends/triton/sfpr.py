@@ -1,4 +1,4 @@
-"""Mode sfpr, and the maxima that scales follow from: tiles of matrices whose rows have a scale each."""
+"""Mode sfpr, and the maxima from which scales follow: tiles of matrices with one scale per row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from actcodec.backends.triton.values import magnitude_bits, number, product, rou
 
 @triton.jit
 def tile(columns: tl.tensor, tile_rows: tl.constexpr, tile_columns: tl.constexpr) -> tl.tensor:
-    """Rows (n, 1) and columns (1, m) of a program's tile, int64."""
+    """Return rows (n, 1) and columns (1, m) of a program's tile, int64."""
     across = tl.cdiv(columns, tile_columns)
     program = tl.program_id(0).to(tl.int64)
     row = program // across * tile_rows + tl.arange(0, tile_rows)[:, None]
@@ -23,7 +23,7 @@ def tile(columns: tl.tensor, tile_rows: tl.constexpr, tile_columns: tl.constexpr
 
 
 def tiled(rows: int, columns: int) -> tuple[int, dict[str, int]]:
-    """Number of programs of a matrix, and the size of their tiles as :func:`tile` takes it."""
+    """Return the number of programs for a matrix, and the size of their tiles as :func:`tile` takes it."""
     shape = tile_of(columns)
     return programs_for(rows, shape["tile_rows"]) * programs_for(columns, shape["tile_columns"]), shape
 
@@ -82,7 +82,7 @@ def _decode_kernel(
 
 
 def maxima(channels: Tensor) -> Tensor:
-    """Largest magnitude of each channel of (outer, channels, inner), float32; NaN or infinite where a value is."""
+    """Return the largest magnitude of each channel of (outer, channels, inner), float32; NaN or infinite if a value is."""
     outer, count, inner = channels.shape
     largest = torch.zeros(count, dtype=torch.int32, device=channels.device)
     programs, shape = tiled(outer * count, inner)
@@ -91,12 +91,12 @@ def maxima(channels: Tensor) -> Tensor:
 
 
 def encode(x: Tensor, rows: int, columns: int, width: int, k: Tensor, q: Tensor) -> None:
-    """Integers of a matrix with a multiplier for each row to ``q``, int8 (rows, width), with zeros behind the columns."""
+    """Write integers of a matrix with a multiplier per row to ``q``, int8 (rows, width), zeros after the columns."""
     programs, shape = tiled(rows, width)
     launch(_encode_kernel, programs, bits_of(x), k, q, rows, columns, width, **shape)
 
 
 def decode(q: Tensor, rows: int, columns: int, width: int, r: Tensor, y: Tensor) -> None:
-    """The inverse, to ``y`` (rows, columns)."""
+    """Decode integers to ``y`` (rows, columns); inverse of :func:`encode`."""
     programs, shape = tiled(rows, columns)
     launch(_decode_kernel, programs, q, r, bits_of(y), rows, columns, width, **shape)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-#: Adding it leaves no bits for fractions: a double is rounded to a whole number, ties to even.
+#: Summand that leaves no bits for fractions: adding it rounds a double to a whole number, ties to even.
 _SHIFTER = tl.constexpr(1.5 * 2.0**52)
 
 
 @triton.jit
 def number(x: tl.tensor) -> tl.tensor:
-    """Values as float32; int16 are the bits of bfloat16."""
+    """Return values as float32; int16 are the bits of bfloat16."""
     if x.dtype == tl.int16:
         return (x.to(tl.int32) << 16).to(tl.float32, bitcast=True)
     else:
@@ -20,7 +20,7 @@ def number(x: tl.tensor) -> tl.tensor:
 
 @triton.jit
 def rounded(values: tl.tensor, dtype: tl.constexpr) -> tl.tensor:
-    """float32 values, no NaN, in a format, rounded to nearest with ties to even; int16 are the bits of bfloat16."""
+    """Round float32 values, no NaN, to a format, to nearest with ties to even; int16 are the bits of bfloat16."""
     if dtype == tl.int16:
         bits = values.to(tl.int32, bitcast=True)
         return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).to(tl.int16)
@@ -30,25 +30,25 @@ def rounded(values: tl.tensor, dtype: tl.constexpr) -> tl.tensor:
 
 @triton.jit
 def product(x: tl.tensor, k: tl.tensor) -> tl.tensor:
-    """``x * k`` of float32 numbers in float64, exact: two significands of 24 bits fit 53. NaN becomes 0."""
+    """Return ``x * k`` of float32 numbers in float64, exact: two significands of 24 bits fit 53. NaN becomes 0."""
     exact = x.to(tl.float64) * k.to(tl.float64)
     return tl.where(exact == exact, exact, 0.0)
 
 
 @triton.jit
 def saturated(x: tl.tensor, least: tl.constexpr, most: tl.constexpr) -> tl.tensor:
-    """float64 numbers, infinite ones too, between two bounds and rounded half to even, int32."""
+    """Limit float64 numbers, infinite ones too, to two bounds and round half to even, int32."""
     limited = tl.minimum(tl.maximum(x, least), most)
     return ((limited + _SHIFTER) - _SHIFTER).to(tl.int32)
 
 
 @triton.jit
 def clamped(x: tl.tensor, least: tl.constexpr, most: tl.constexpr) -> tl.tensor:
-    """Integers between two bounds."""
+    """Limit integers to two bounds."""
     return tl.minimum(tl.maximum(x, least), most)
 
 
 @triton.jit
 def magnitude_bits(values: tl.tensor) -> tl.tensor:
-    """Bits of float32 numbers without the sign, int32: ordered as the magnitudes are, infinity and NaN above all."""
+    """Return the bits of float32 numbers without the sign, int32, ordered as magnitudes, infinity and NaN above all."""
     return values.to(tl.int32, bitcast=True) & 0x7FFFFFFF

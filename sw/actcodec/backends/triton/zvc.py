@@ -1,4 +1,4 @@
-"""ZVC: lengths of blocks first, then, from their sums, where every byte goes."""
+"""ZVC by kernels: lengths of blocks first; their sums determine where every byte goes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _unpack_kernel(
 
 
 def encode(q: Tensor) -> Tensor:
-    """See :func:`actcodec.golden.zvc.encode`."""
+    """Return the payload of blocks as :func:`actcodec.golden.zvc.encode` does."""
     blocks = q.numel() // geometry.BLOCK_VALUES
     programs = programs_for(blocks, PROGRAM_BLOCKS)
     counts = torch.empty(blocks, dtype=torch.int32, device=q.device)
@@ -66,7 +66,7 @@ def encode(q: Tensor) -> Tensor:
 
 
 def decode_at(payload: Tensor, starts: Tensor) -> Tensor:
-    """See :func:`actcodec.golden.zvc.decode_at`."""
+    """Decode blocks as :func:`actcodec.golden.zvc.decode_at` does."""
     q = torch.empty(len(starts), geometry.BLOCK_VALUES, dtype=torch.int8, device=payload.device)
     programs = programs_for(len(starts), PROGRAM_BLOCKS)
     launch(_unpack_kernel, programs, payload, starts, q, len(starts), tile_blocks=PROGRAM_BLOCKS)

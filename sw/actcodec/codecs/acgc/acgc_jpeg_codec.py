@@ -1,4 +1,4 @@
-"""AC-GC's AutoJPEG: for every tensor the coarsest JPEG that keeps an error."""
+"""AC-GC's AutoJPEG: finds for every tensor the coarsest JPEG that keeps a given error."""
 
 from __future__ import annotations
 
@@ -25,37 +25,38 @@ from actcodec.golden.entropy_encoder import HUFFMAN_KINDS, OPTIMAL_TABLES
 from actcodec.golden.sfpr import scales
 from actcodec.golden.shapes import channel_boxes
 
-#: What may follow SFPR and the DCT.
+#: Codecs that may follow SFPR and the DCT.
 CODERS = (JpegBaseCodec.name, JpegActCodec.name)
 
-#: Standard deviations beyond which nothing is ever found.
+#: Largest magnitude of the option ``deviations``.
 _MOST_DEVIATIONS = 100
 
 
 @dataclass
 class AcgcJpegCodec(ErrorBoundedCodec):
-    """``acgc-jpeg``: jpeg-base, or jpeg-act, with the coarsest image table that keeps an error (AC-GC: AutoJPEG).
+    """Codec ``acgc-jpeg``: jpeg-base or jpeg-act with the coarsest image table that keeps an error (AC-GC: AutoJPEG).
 
     Takes (N, C, H, W) with H and W of 8 and more. The error of each table is predicted from the roughness of the channels
-    (:mod:`actcodec.codecs.acgc.level_map`); where even the finest table's is too large, that one is used. An error per channel
-    must be kept by all of them with the one table that a tensor has.
+    (:mod:`actcodec.codecs.acgc.level_map`); if even the finest table's is too large, the finest is used. Since a tensor has one
+    table, an error per channel must be kept in all channels with the same one.
 
     Parameters
     ----------
     coder
-        ``jpeg-base`` (divisors, run lengths, Huffman codes), or ``jpeg-act`` (shifts, ZVC), whose finest table
-        divides by 8: with less coefficients would saturate.
+        ``jpeg-base`` (divisors, run lengths, Huffman codes), or ``jpeg-act`` (shifts, ZVC), whose finest table divides by 8:
+        coefficients would saturate with smaller divisors.
     huffman
         Tables of jpeg-base: ``optimal`` ones for each tensor, or ``standard`` ones.
     deviations
-        Standard deviations of the relation that are added to a predicted error. With 0 up to half the tensors may have more
-        error than they should, with 1 one in six.
+        Standard deviations of the relation that are added to a predicted error. With 0, up to half the tensors may exceed the
+        allowed error; with 1, one in six.
     verify
-        Decode, and take finer tables until the error is kept, for certain; what no table keeps goes to codec ``cusz``.
+        Decode, and use finer tables until the error is certainly kept; codec ``cusz`` takes tensors for which no table keeps
+        it.
     levels
-        A file that ``cdu fit-levels`` wrote. None: the shipped one.
+        Path of a file that ``cdu fit-levels`` wrote. None: the shipped one.
     backend
-        ``torch``, ``native``, or an object derived from Backend; of jpeg-base it computes SFPR and the entropy coder.
+        ``torch``, ``native``, or an object derived from Backend; for jpeg-base it computes SFPR and the entropy coder.
     """
 
     coder: str = JpegBaseCodec.name
@@ -87,11 +88,11 @@ class AcgcJpegCodec(ErrorBoundedCodec):
         return JpegBaseCodec(S=self._map.S, dqt=table, huffman=self.huffman, backend=self.backend)
 
     def takes(self, shape: Sequence[int]) -> bool:
-        """Whether ``shape`` is (N, C, H, W) with H and W of 8 and more."""
+        """Return whether ``shape`` is (N, C, H, W) with H and W of 8 and more."""
         return takes(shape)
 
     def compress_within(self, x: Tensor, error: Tensor) -> Packed:
-        """See :class:`ErrorBoundedCodec`. Without ``verify`` the error is a prediction."""
+        """Implement :class:`ErrorBoundedCodec`. Without ``verify`` the error is a prediction."""
         check_input(x)
         if not takes(x.shape):
             raise UserError(f"{self.name} does not take shape {tuple(x.shape)}: use sfpr, or (N, C, H, W) with H and W >= 8")
@@ -106,13 +107,13 @@ class AcgcJpegCodec(ErrorBoundedCodec):
         return CuszCodec().compress_within(x, error)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`~actcodec.codecs.codec.Codec`."""
+        """Implement :class:`~actcodec.codecs.codec.Codec`."""
         return compressed.decompress(self.backend)
 
     def predicted(self, x: Tensor) -> Tensor:
-        """Predicted RMS error of each channel at each level, coarsest first, float64 (levels, channels); ``deviations`` added.
+        """Return the predicted RMS error of each channel at each level, coarsest first, float64 (levels, channels).
 
-        UserError for NaN and infinity.
+        The prediction includes ``deviations``. Raises UserError for NaN and infinity.
         """
         view = MatrixView.of(x.shape, Mode.JPEG_ACT)
         k, r = scales(by_channel(x.detach(), view), self._map.S, CduConfig.scale_bits)
@@ -124,7 +125,7 @@ class AcgcJpegCodec(ErrorBoundedCodec):
         return self._map.predicted(torch.cat(features, 1), self.deviations) * (r * torch.cat(present))
 
     def _coarsest(self, predicted: Tensor, error: Tensor) -> int:
-        """Number of the first level that keeps the error, or of the last one."""
+        """Return the number of the first level that keeps the error, or of the last one."""
         if len(error) == 1:
             predicted = predicted.square().mean(1, keepdim=True).sqrt()
         kept = (predicted <= error).all(1).tolist()
@@ -132,11 +133,11 @@ class AcgcJpegCodec(ErrorBoundedCodec):
 
 
 def takes(shape: Sequence[int]) -> bool:
-    """Whether ``shape`` is (N, C, H, W) with H and W of 8 and more, of whose roughness the relation knows."""
+    """Return whether the relation covers ``shape``: (N, C, H, W) with H and W of 8 and more."""
     return has_blocks(shape) and shape[2] >= BLOCK_SIDE
 
 
 def rms_error(x: Tensor, restored: Tensor, count: int) -> Tensor:
-    """RMS error over (N, C, H, W), or over each of ``count`` channels, float64 (count,)."""
+    """Return the RMS error over (N, C, H, W), or over each of ``count`` channels, float64 (count,)."""
     axes = (0, 1, 2, 3) if count == 1 else (0, 2, 3)
     return (restored.to(torch.float64) - x.detach().to(torch.float64)).square_().mean(axes).sqrt_().view(-1)

@@ -1,4 +1,4 @@
-"""SFPR+ZVC within an error: what AC-GC's AutoJPEGZ gives to sparse activations, beside AutoJPEG for dense ones."""
+"""SFPR+ZVC within an error: AC-GC's AutoJPEGZ uses it for sparse activations, and AutoJPEG for dense ones."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _RESERVE = 2.0**-10
 
 @dataclass
 class AcgcSfprZvcCodec(ErrorBoundedCodec):
-    """``acgc-sfpr+zvc``: SFPR with the largest steps that keep an error, then zeros cost one bit (AC-GC: AutoJPEGZ).
+    """Codec ``acgc-sfpr+zvc``: SFPR with the largest steps that keep an error, then a zero costs one bit (AC-GC: AutoJPEGZ).
 
-    Any shape; the streams are those of ``sfpr+zvc``. Values less than half a step from zero become zeros, so that larger steps
-    make fewer bytes. Nothing saturates; where 8 bits have too few steps, errors are those of as many as there are.
+    Takes any shape; streams are those of ``sfpr+zvc``. Values less than half a step from zero become zeros, so that larger
+    steps make fewer bytes. Nothing saturates; if the error needs more steps than 8 bits have, all of them are used and errors
+    are larger.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class AcgcSfprZvcCodec(ErrorBoundedCodec):
         self._backend = backend(self.backend)
 
     def compress_within(self, x: Tensor, error: Tensor) -> Compressed:
-        """See :class:`ErrorBoundedCodec`."""
+        """Implement :class:`ErrorBoundedCodec`."""
         form = check_input(x)
         check_finite(x, self._backend.channel_maxima)
         x, error = x.detach().contiguous(), checked_error(x, error)
@@ -52,12 +53,12 @@ class AcgcSfprZvcCodec(ErrorBoundedCodec):
             steps = steps_of_rms(x, error * (1 - _RESERVE), self._backend).to(torch.float64)
         else:  # small maps, whose channels share one scale
             steps = SAFE_STEP * error.min().view(1).to(torch.float64) * (1 - _RESERVE)
-        # A little more, lest the greatest code is beyond the greatest value, which may be the format's.
+        # The factor keeps the greatest code from exceeding the greatest value, which may be the format's greatest number.
         most = VALUE_MAX / self._backend.channel_maxima(by_channel(x, view)) * (1 + 2.0**-20)
         k = rounded_scales(torch.minimum(1 / steps, most), max(SCALE_BITS))
         payload = self._backend.compress_tensor(x, view, compression_job(view, form, k))
         return Compressed(Header(Mode.SFPR_ZVC, form, tuple(x.shape), payload.numel()), (), reciprocals(k), payload)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`~actcodec.codecs.codec.Codec`."""
+        """Implement :class:`~actcodec.codecs.codec.Codec`."""
         return compressed.decompress(self._backend)

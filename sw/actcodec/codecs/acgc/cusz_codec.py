@@ -1,8 +1,8 @@
 """cuSZ's error-bounded codec, with which AC-GC builds AutoCuSZ: Lorenzo prediction, quantiser, entropy coder.
 
-As in cuSZ (Tian et al. 2020) values are quantised first and predicted afterwards ("dual quantisation"), so that nothing waits
-for a reconstructed value. Other than there a tensor is one piece, not blocks with borders of their own; the entropy coder is
-that of :mod:`actcodec.golden.integer_coder`; a value that has too many steps is stored as it is.
+As in cuSZ (Tian et al. 2020), values are quantised first and predicted afterwards ("dual quantisation"), so that no step waits
+for a reconstructed value. Unlike there, a tensor is one piece without blocks; the entropy coder is
+:mod:`actcodec.golden.integer_coder`; values with too many steps are stored unchanged.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.golden.lorenzo import MAX_DIMENSIONS
 
-#: What a bound is relative to: nothing, or the range of a tensor's values.
+#: Units of a bound: those of the values, or the range of a tensor's values.
 ABSOLUTE, RELATIVE = "abs", "rel"
 
 
 @dataclass
 class CuszCodec(ErrorBoundedCodec):
-    """``cusz``: Lorenzo prediction, error-bounded quantiser and entropy coder (cuSZ; AC-GC: AutoCuSZ).
+    """Codec ``cusz``: Lorenzo prediction, error-bounded quantiser and entropy coder (cuSZ; AC-GC: AutoCuSZ).
 
-    Any shape. No value is off by more than the bound, zeros stay zeros, and nothing is random.
+    Takes any shape. No value has an error above the bound, zeros stay zeros, and nothing is random.
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ class CuszCodec(ErrorBoundedCodec):
         ``rel``: in units of the range of the tensor's values, greatest minus least (of their magnitude where all are equal);
         ``abs``: in units of the values.
     dimensions
-        Axes that predict: 0 (none), 1, 2 (the maps) or 3; the last ones of the tensor, but never its first. None: whichever
-        number makes the fewest bits, by the first samples of each tensor.
+        Number of axes that predict: 0 (none), 1, 2 (the maps) or 3; they are the last ones of the tensor, never its first.
+        None: the number that makes the fewest bits for the first samples of each tensor.
     backend
-        ``torch``, or what computes the same in less time, such as ``native``.
+        ``torch``, or a backend that computes the same in less time, such as ``native``.
     """
 
     bound: float = 2.0**-8
@@ -66,7 +66,7 @@ class CuszCodec(ErrorBoundedCodec):
         self._backend = backend_of(self.backend)
 
     def compress(self, x: Tensor) -> CuszForm:
-        """See :class:`~actcodec.codecs.codec.Codec`: with the option ``bound``."""
+        """Implement :class:`~actcodec.codecs.codec.Codec` with the option ``bound``."""
         x = self._checked(x)
         bound = torch.tensor([self.bound], dtype=torch.float64, device=x.device)
         if self.mode == RELATIVE:
@@ -74,16 +74,16 @@ class CuszCodec(ErrorBoundedCodec):
         return self._packed(x, steps_of_bound(x, bound, self._backend))
 
     def compress_within(self, x: Tensor, error: Tensor) -> CuszForm:
-        """See :class:`ErrorBoundedCodec`: the steps follow from ``error``, and the option ``bound`` does not count."""
+        """Implement :class:`ErrorBoundedCodec`: the steps follow from ``error``, and the option ``bound`` is ignored."""
         x = self._checked(x)
         return self._packed(x, steps_of_rms(x, checked_error(x, error), self._backend))
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`~actcodec.codecs.codec.Codec`."""
+        """Implement :class:`~actcodec.codecs.codec.Codec`."""
         return compressed.decompress(self._backend)
 
     def _checked(self, x: Tensor) -> Tensor:
-        """The values alone; UserError for what cannot be compressed."""
+        """Return the values, contiguous and detached; raise UserError for tensors that cannot be compressed."""
         check_input(x)
         check_finite(x, self._backend.channel_maxima)
         return x.detach().contiguous()
@@ -95,6 +95,6 @@ class CuszCodec(ErrorBoundedCodec):
 
 
 def _extent(least: Tensor, greatest: Tensor) -> Tensor:
-    """The range of values, or their magnitude where they are equal, or 1 where they are zero, float64."""
+    """Return the range of values, their magnitude if all are equal, or 1 if all are zero, float64."""
     extent = torch.where(greatest > least, greatest - least, greatest.abs())
     return torch.where(extent > 0, extent, 1.0)

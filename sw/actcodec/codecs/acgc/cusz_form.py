@@ -1,4 +1,4 @@
-"""A tensor compressed by codec ``cusz``."""
+"""Tensors compressed by codec ``cusz``."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from actcodec.golden.shapes import header_bytes
 
 @dataclass(frozen=True, eq=False)
 class CuszForm:
-    """One compressed tensor, its parts in memory on the tensor's device."""
+    """Compressed tensor, its parts in memory on the tensor's device."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     dimensions: int  #: axes that predict, 0 to 3
     steps: Tensor  #: float32 (1,) or (channels,)
     differences: CodedIntegers
-    places: Tensor  #: int64 (outliers,): where values of too many steps are in the flattened tensor
-    outliers: Tensor  #: those values themselves, of dtype ``dtype``
+    places: Tensor  #: int64 (outliers,): positions in the flattened tensor of values with too many steps
+    outliers: Tensor  #: values at these positions, of dtype ``dtype``
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all that decoding needs: a header, the shape, steps, coded differences, and outliers with their places."""
+        """Return the bytes that decoding needs: header, shape, steps, coded differences, and outliers with their places."""
         parts = (self.steps, self.places, self.outliers)
         return header_bytes(self.shape) + self.differences.nbytes + sum(part.numel() * part.element_size() for part in parts)
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: there is no stream of this form."""
+        """Raise UserError: there is no stream of this form."""
         raise UserError("codec 'cusz' has no bitstream: use autoquant or sfpr")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor, float64 products rounded to the tensor's dtype."""
+        """Return the reconstructed tensor, float64 products rounded to the tensor's dtype."""
         predicted = Predicted(self.dimensions, self.differences, self.places)
         values = backend_of(backend).predicted_coder().products(predicted, self.steps, self.shape, self.dtype)
         values.view(-1)[self.places] = self.outliers

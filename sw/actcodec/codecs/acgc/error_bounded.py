@@ -1,8 +1,8 @@
-"""Codecs that are told how large an error may be: what AC-GC needs of a codec, whatever it does inside.
+"""Interface of codecs that keep a given error, on which AC-GC builds.
 
-The error is a root mean square (RMS), because that is what a gradient feels: with an error D in the saved activation, the
-gradient of a weight is off by a product of D and the gradient at the layer's output, whose norm is at most the product of
-their norms (Cauchy and Schwarz), whatever D's distribution. A quantiser of step s and an RMS of at most e go together so:
+The error is a root mean square (RMS), because gradients depend on it: with an error D in the saved activation, the error of a
+weight's gradient is a product of D and the gradient at the layer's output, whose norm is at most the product of their norms
+(Cauchy and Schwarz), whatever D's distribution. The table relates a quantiser's step s to an RMS error of at most e:
 
 =======================  ==============  ===============================  =======================  ===========
 rounding                 greatest error  RMS, values spread over a step   RMS, whatever values     step that is
@@ -28,54 +28,54 @@ from torch import Tensor
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
 
-#: A step of that many errors is safe with nearest and with stochastic rounding, see the module.
+#: Factor from an error to a step that keeps it with nearest and with stochastic rounding, as the module describes.
 SAFE_STEP = 2.0
-#: Error of :meth:`ErrorBoundedCodec.compress`, in units of the largest magnitude of a channel: 8 bits, sign included, do it.
+#: Error of :meth:`ErrorBoundedCodec.compress` in units of a channel's largest magnitude: 8 bits with sign keep it.
 DEFAULT_RELATIVE_ERROR = 1 / 252
 
 
 class ErrorBoundedCodec(Codec):
-    """A codec that keeps to a given error."""
+    """Codec that keeps a given error."""
 
-    #: Whether the errors of values have mean zero and are independent of one another (each value is rounded stochastically),
-    #: so that they average out in sums over many values.
+    #: True if the errors of values have mean zero and are independent of one another (each value is rounded stochastically), so
+    #: that they average out in sums over many values.
     independent_errors: bool = False
     centred = True
 
     @abstractmethod
     def compress_within(self, x: Tensor, error: Tensor) -> Packed:
-        """The compressed form of ``x``; ``x`` is not changed.
+        """Return the compressed form of ``x``, which is not changed.
 
         Parameters
         ----------
         x
             As for :meth:`Codec.compress`.
         error
-            Positive, float32 (1,) or, for x of rank 2 or more, (x.shape[1],), on any device: the greatest RMS error of a
-            value. The mean of the squared errors over all values of x, or over the values of each channel (axis 1), is at
-            most ``error**2``; its expectation, where rounding is stochastic. A codec that assumes errors to be uniform has to
-            look whether they are. Rounding the result to x's dtype comes on top. A codec that cannot be so exact is as
-            exact as it can.
+            Greatest RMS error of a value: positive, float32 (1,) or, for x of rank 2 or more, (x.shape[1],), on any device. The
+            mean of the squared errors over all values of x, or over the values of each channel (axis 1), is at most
+            ``error**2``; with stochastic rounding, its expectation is. A codec that assumes uniform errors must check the
+            assumption. Rounding of the result to x's dtype adds to the error. A codec that cannot keep the error makes it as
+            small as it can.
 
         Raises UserError as :meth:`Codec.compress` does, and for errors that :func:`checked_error` refuses.
         """
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`: with an error of 1/252 of the largest magnitude in each channel, that of 8 bits."""
+        """Implement :class:`Codec` with an error of 1/252 of the largest magnitude in each channel, the error of 8 bits."""
         check_input(x)
         check_finite(x)
         return self.compress_within(x, default_error(x))
 
 
 def default_error(x: Tensor) -> Tensor:
-    """What :meth:`ErrorBoundedCodec.compress` allows for finite x, float32 (C,), or (1,) for rank 1."""
+    """Return the error that :meth:`ErrorBoundedCodec.compress` allows for finite x, float32 (C,), or (1,) for rank 1."""
     others = [axis for axis in range(x.ndim) if axis != 1]
     largest = x.detach().abs().amax(others if x.ndim > 1 else 0).to(torch.float32).view(-1)
     return (largest * DEFAULT_RELATIVE_ERROR).clamp_min(torch.finfo(torch.float32).tiny)
 
 
 def checked_error(x: Tensor, error: Tensor) -> Tensor:
-    """``error`` on the device of x; UserError unless it is float32, positive, finite, and has one value or one per channel."""
+    """Return ``error`` on the device of x; raise UserError unless it is float32, positive, finite, and (1,) or (channels,)."""
     counts = (1, x.shape[1]) if x.ndim > 1 else (1,)
     if not isinstance(error, Tensor) or error.dtype != torch.float32 or error.ndim != 1 or error.numel() not in counts:
         given = f"{error.dtype} {tuple(error.shape)}" if isinstance(error, Tensor) else repr(error)
@@ -87,5 +87,5 @@ def checked_error(x: Tensor, error: Tensor) -> Tensor:
 
 
 def along_channels(per_channel: Tensor, rank: int) -> Tensor:
-    """(1,) or (C,) in a shape that broadcasts against a tensor of that rank, whose axis 1 counts the channels."""
+    """Reshape (1,) or (C,) so that it broadcasts against a tensor of rank ``rank``, whose axis 1 counts the channels."""
     return per_channel.view(-1, *[1] * (rank - 2)) if rank > 1 else per_channel

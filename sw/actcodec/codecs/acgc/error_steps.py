@@ -1,7 +1,7 @@
-"""The largest steps of a quantiser that keep an error, for codecs whose step is free (nearest rounding).
+"""Largest steps of a quantiser that keep an error, for codecs with any step width and nearest rounding.
 
-Both functions take finite x of rank 1 to 8, bounds (1,) or (channels,), and what computes, and return steps of the shape of the
-bounds, float32.
+Both functions take finite x of rank 1 to 8, bounds (1,) or (channels,), and a backend that computes, and return float32 steps
+of the shape of the bounds.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from actcodec.codecs.acgc.error_bounded import SAFE_STEP
 from actcodec.golden.channel_statistics import ERROR_BITS
 from actcodec.golden.formats import quotient
 
-#: Greatest error of a quantiser in units of its RMS error, where errors are uniform.
+#: Greatest error of a quantiser in units of its RMS error, for uniform errors.
 UNIFORM_BOUND = sqrt(3)
-#: Least and greatest step. All numbers of the three formats are multiples of the least one, which so makes no error.
+#: Least and greatest step. All numbers of the three formats are multiples of the least step, which therefore makes no error.
 _LEAST_STEP, _MOST_STEP = 2.0**-149, 2.0**127
-#: What part of the allowed RMS error is near enough.
+#: Part of the allowed RMS error above which a measured error is near enough.
 _NEAR = 0.99
-#: Taken off a step that measurements suggest, lest the next one is a little too large again: each time more.
+#: Parts by which a measured step is reduced, so that the next one is not slightly too large again; larger each time.
 _MARGINS = (2.0**-10, 2.0**-8, 2.0**-6, 2.0**-4)
-#: Most that one measurement changes a step, up or down.
+#: Largest factor by which one measurement changes a step, up or down.
 _MOST_CHANGE = 4.0
-#: More than half a unit in the last place: conversion to 16 bits may round twice.
+#: Rounding error in units in the last place; more than a half, because conversion to 16 bits may round twice.
 _ROUNDING = 0.5 + 2.0**-12
 
 
 def steps_of_bound(x: Tensor, bound: Tensor, backend: Backend) -> Tensor:
-    """Steps with which no value is off by more than ``bound`` (float64, positive), rounding to x's dtype included.
+    """Return steps with which no error exceeds ``bound`` (float64, positive), including rounding to x's dtype.
 
-    Either the rounding is kept in reserve, or the step is a power of two: then a multiple of it that has too many digits for
-    the dtype is never nearest to a value of the dtype, and nothing is rounded. The latter wins for bounds near the dtype's
-    own precision.
+    Either the rounding error is subtracted from the bound, or the step is a power of two: then a multiple of it with too many
+    digits for the dtype is never nearest to a value of the dtype, and nothing is rounded. The power of two is larger for bounds
+    near the dtype's own precision.
     """
     info = torch.finfo(x.dtype)
     bound = bound.clamp_max(_MOST_STEP)
@@ -44,19 +44,19 @@ def steps_of_bound(x: Tensor, bound: Tensor, backend: Backend) -> Tensor:
     rounding = largest.clamp_min(info.smallest_normal) * info.eps * _ROUNDING
     _, exponent = torch.frexp(2 * bound)
     power = torch.ldexp(torch.ones_like(bound), exponent - 1)
-    # Quotients are rounded to float64, which moves the middle between two steps a little.
+    # Quotients are rounded to float64, which slightly moves the middle between two steps.
     return _stored(torch.maximum(2 * (bound - rounding) * (1 - 2.0**-20), power))
 
 
 def steps_of_rms(x: Tensor, error: Tensor, backend: Backend) -> Tensor:
-    """About the largest steps with which the RMS error over x, or over each channel, is at most ``error`` (float32, positive).
+    """Return about the largest steps with which the RMS error over x, or over each channel, is at most ``error``.
 
-    The first guess is that errors are uniform, a bound of ``sqrt(3) * error``. The error is measured and the guess corrected,
-    in either direction: zeros, and whatever lies near a multiple of the step, have less error than the guess says. A step of
-    ``2 * error`` is always safe. Rounding to x's dtype comes on top.
+    ``error`` is float32, positive. The first guess assumes uniform errors, a bound of ``sqrt(3) * error``. The error is
+    measured and the guess corrected in either direction: zeros and values near a multiple of the step have smaller errors than
+    uniform ones. A step of ``2 * error`` is always safe. Rounding to x's dtype adds to the error.
     """
     wanted, rows = error.to(torch.float64), by_row(x, len(error))
-    # Beyond it everything is zero.
+    # Every value is zero with larger steps.
     most = (2 * backend.channel_maxima(rows) / wanted).clamp_min(1)
     factor = most.clamp_max(UNIFORM_BOUND)
     safe = torch.ones_like(wanted)
@@ -73,7 +73,7 @@ def steps_of_rms(x: Tensor, error: Tensor, backend: Backend) -> Tensor:
 
 
 def _stored(steps: Tensor) -> Tensor:
-    """float64 steps as they are stored: float32, rounded down, within limits."""
+    """Convert float64 steps to the float32 steps that are stored, rounded down and within limits."""
     limited = steps.clamp(_LEAST_STEP, _MOST_STEP)
     near = limited.to(torch.float32)
     return torch.where(near.to(torch.float64) > limited, torch.nextafter(near, torch.zeros_like(near)), near)

@@ -1,12 +1,12 @@
 """AC-GC's quantiser with the paper's own widths: fixed point of 1 to 16 bits, as few as an error bound allows (AutoQuant).
 
-Of a channel, or of the whole tensor where one error is given for it, the greatest magnitude is 1 / scale, and an error of dx
-needs ``ceil(-log2(dx) - log2(scale) - 1)`` bits, and one more for the sign where there are negative values: then a step is at
-most ``2 * dx``. Rounding is stochastic, so that a value's error has mean zero and a root mean square of at most dx.
+The greatest magnitude of a channel, or of the whole tensor if it has one error, is 1 / scale. An error of dx needs
+``ceil(-log2(dx) - log2(scale) - 1)`` bits, and one more for the sign if there are negative values: then a step is at most
+``2 * dx``. Rounding is stochastic, so that a value's error has mean zero and a root mean square of at most dx.
 
-What the published code does wrong is not repeated: a sign is a bit of the width that is counted and used, the greatest positive
-value keeps its code (two's complement has none for 2**(bits - 1) steps, which costs a bit where exactly that many are needed),
-and decoding multiplies by the step that the codes were computed with.
+Errors of the published code are not repeated: a sign is a bit of the width, counted and used; the greatest positive value keeps
+its code (two's complement has none for 2**(bits - 1) steps, which costs a bit if exactly that many are needed); and decoding
+multiplies by the step that the codes were computed with.
 """
 
 from __future__ import annotations
@@ -27,60 +27,60 @@ from actcodec.codecs.compressed import Packed
 from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 
-#: The paper's greatest width.
+#: Greatest width in the paper.
 MOST_BITS = 16
-#: Keeps the random numbers apart from those of the other codecs.
+#: Salt that separates the random numbers from those of the other codecs.
 _SALT = len(Mode) + 3
 _SIGNED = 128
 
 
 @dataclass(frozen=True, eq=False)
 class FixedPointForm:
-    """A tensor of whole numbers of steps. Codes stand channel by channel, those of one width together, without gaps."""
+    """Tensor as whole numbers of steps; codes are stored channel by channel, those of one width together, without gaps."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     steps: Tensor  #: float32 (1,) or (C,)
     widths: Tensor  #: uint8 like steps: bits per code, 1 to 16; 128 more where codes have a sign
-    mask: Tensor  #: uint8 (ceil(values / 8),): which codes are not zero; empty in acgc-quant, which keeps all
+    mask: Tensor  #: uint8 (ceil(values / 8),): bits of the codes that are not zero; empty in acgc-quant, which keeps all codes
     codes: Tensor  #: uint8 (bytes,)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of codes, mask, steps and widths (the paper's account: shape and format are not counted)."""
+        """Return the bytes of codes, mask, steps and widths (as in the paper, without shape and format)."""
         return sum(part.numel() * part.element_size() for part in (self.steps, self.widths, self.mask, self.codes))
 
     @property
     def bits(self) -> Tensor:
-        """Bits per code, int64 (1,) or (C,)."""
+        """Return the bits per code, int64 (1,) or (C,)."""
         return (self.widths & (_SIGNED - 1)).to(torch.int64)
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: codes of any width are not a stream."""
+        """Raise UserError: codes of any width are not a stream."""
         raise UserError("codes of any width have no bitstream: use autoquant or autoquantz")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor."""
+        """Return the reconstructed tensor."""
         rows = RowSteps(self.steps, self.widths & (_SIGNED - 1), self.widths >= _SIGNED)
         return backend_of(backend).row_quantizer().values(self.codes, self.mask, rows, self.shape, self.dtype)
 
 
 @dataclass
 class AcgcQuantCodec(RandomCodec, ErrorBoundedCodec):
-    """``acgc-quant``: codes of 1 to 16 bits with a step for a channel or a tensor, unbiased (AC-GC, AutoQuant). Any shape.
+    """Codec ``acgc-quant``: unbiased codes of 1 to 16 bits with a step per channel or tensor (AC-GC, AutoQuant).
 
-    :meth:`compress_within` has as few bits as the error allows, for each channel (axis 1) where errors are given for channels;
-    more than 16 would be needed: 16. Steps are as fine as the bits allow.
+    Takes any shape. :meth:`compress_within` uses as few bits as the error allows, per channel (axis 1) if errors are given per
+    channel, and 16 if more would be needed. Steps are as fine as the bits allow.
 
     Parameters
     ----------
     bits
-        Of :meth:`compress`, which knows no error, in all channels; 1 to 16. One bit has no code for what is positive where
-        there are negative values.
+        Bits of :meth:`compress`, which has no error to keep, in all channels, 1 to 16. With negative values, one bit has no
+        code for positive values.
     seed
-        Of the random numbers, 0 to 2**32 - 1.
+        Seed of the random numbers, 0 to 2**32 - 1.
     backend
-        ``torch``, or what computes the same in less time, such as ``native``.
+        ``torch``, or a backend that computes the same in less time, such as ``native``.
     """
 
     bits: int = 8
@@ -98,11 +98,11 @@ class AcgcQuantCodec(RandomCodec, ErrorBoundedCodec):
         self._backend = backend_of(self.backend)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
 
     def compress(self, x: Tensor) -> FixedPointForm:
-        """See :class:`Codec`: with the same bits everywhere. Every call draws other random numbers."""
+        """Implement :class:`Codec` with the same bits in all channels. Every call draws new random numbers."""
         check_input(x)
         above, below = self._reach(x, x.shape[1] if x.ndim > 1 else 1)
         bits = torch.full_like(above, self.bits)
@@ -110,24 +110,24 @@ class AcgcQuantCodec(RandomCodec, ErrorBoundedCodec):
         return self._form(x, below, bits, torch.where(finest > 0, finest, 1.0))
 
     def compress_within(self, x: Tensor, error: Tensor) -> FixedPointForm:
-        """See :class:`ErrorBoundedCodec`. Every call draws other random numbers."""
+        """Implement :class:`ErrorBoundedCodec`. Every call draws new random numbers."""
         check_input(x)
         step = SAFE_STEP * checked_error(x, error).to(torch.float64)
         above, below = self._reach(x, len(step))
         bits = _bits(above / step, below / step).clamp(1, MOST_BITS)
         finest = _finest(above, below, bits)
-        # Wider steps than necessary make more zeros, where these are worth something.
+        # Codecs that drop zeros keep steps that are wider than necessary, because those make more zeros.
         wider = torch.maximum(step, finest) if self._drops_zeros else torch.where(finest > 0, finest, step)
         return self._form(x, below, bits, wider)
 
     def _reach(self, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """How far each row of so many reaches above and below zero, float64 (rows,); UserError unless x is finite."""
+        """Return how far ``count`` rows reach above and below zero, float64 (rows,); raise UserError unless x is finite."""
         check_finite(x, self._backend.channel_maxima)
         least, greatest = self._backend.channel_edges(by_row(x.detach(), count))
         return greatest.clamp_min(0), -least.clamp_max(0)
 
     def _form(self, x: Tensor, below: Tensor, bits: Tensor, steps: Tensor) -> FixedPointForm:
-        # Rounded up, so that the greatest value keeps its code.
+        # Steps are rounded up, so that the greatest value keeps its code.
         limits = torch.finfo(torch.float32)
         stored = (steps * (1 + 2.0**-23)).to(torch.float32).clamp(limits.tiny, limits.max)
         rows = RowSteps(stored, bits.to(torch.uint8), below > 0)
@@ -139,9 +139,9 @@ class AcgcQuantCodec(RandomCodec, ErrorBoundedCodec):
 
 @dataclass
 class AcgcQuantZCodec(AcgcQuantCodec):
-    """``acgc-quantz``: acgc-quant in which a zero costs one bit and other values one more (AC-GC, AutoQuantZ).
+    """Codec ``acgc-quantz``: acgc-quant in which a zero costs one bit and other values one more (AC-GC, AutoQuantZ).
 
-    :meth:`compress_within` has steps of twice the error, where acgc-quant may have finer ones: more values become zero.
+    :meth:`compress_within` uses steps of twice the error, even where acgc-quant would use finer ones: more values become zero.
 
     Parameters as for :class:`AcgcQuantCodec`.
     """
@@ -151,13 +151,13 @@ class AcgcQuantZCodec(AcgcQuantCodec):
 
 
 def _bits(up: Tensor, down: Tensor) -> Tensor:
-    """The least bits for so many steps above and below zero, float64 (rows,)."""
+    """Return the least bits for these numbers of steps above and below zero, float64 (rows,)."""
     unsigned = (up + 1).log2().ceil()
     return torch.where(down > 0, 1 + torch.maximum(unsigned, down.log2().ceil().clamp_min(0)), unsigned)
 
 
 def _finest(above: Tensor, below: Tensor, bits: Tensor) -> Tensor:
-    """The finest step with which all codes suffice; zero for rows of zeros."""
+    """Return the finest step with which all codes suffice; zero for rows of zeros."""
     least, greatest = code_ends(bits, below > 0)
-    # Where a single bit is the sign's, positive values have no code.
+    # A single bit that is the sign leaves no code for positive values.
     return torch.maximum(below / least.clamp_min(1), torch.where(greatest > 0, above / greatest, 0.0))

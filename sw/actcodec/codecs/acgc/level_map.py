@@ -1,12 +1,12 @@
-"""Which quality of an image table keeps an error: the empirical relation of AC-GC's AutoJPEG, as data.
+"""Empirical relation of AC-GC's AutoJPEG between the quality of an image table and the error, as data.
 
-The unit of errors is a step of SFPR's 8 bits, which makes channels of different ranges alike. Tables alone predict the error to
-a factor of two only, since a smooth channel loses less to the same table than a rough one. So two numbers of a channel enter,
-both 1 for white noise of deviation 1:
+Errors are in steps of SFPR's 8 bits, so that channels of different ranges are alike. Tables alone predict the error only to a
+factor of two, since a smooth channel loses less with the same table than a rough one. So two numbers of a channel enter, both 1
+for white noise of deviation 1:
 
     log(error) = a + b * log(slope) + c * log(twist)
 
-with a, b, c for each quality, fitted by ``cdu fit-levels`` to what real training saves.
+with a, b, c for each quality, fitted by ``cdu fit-levels`` to tensors saved in real training.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ import torch
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-#: Layout of the file.
+#: Layout version of the file.
 FORMAT = 1
 _SHIPPED = "jpeg_levels.json"
 
 
 @dataclass(frozen=True, eq=False)
 class LevelMap:
-    """The relation for one coder and one S."""
+    """Relation for one coder and one S."""
 
-    S: float  #: of SFPR when the relation was measured
-    qualities: tuple[int, ...]  #: of the image tables, coarsest first
+    S: float  #: S of SFPR when the relation was measured
+    qualities: tuple[int, ...]  #: qualities of the image tables, coarsest first
     coefficients: Tensor  #: float64 (levels, 3): a, b, c
     deviations: Tensor  #: float64 (levels,): standard deviation of log(error) from the relation
     least: Tensor  #: float64 (2,): least log(slope) and log(twist) measured; below them the relation is flat
 
     def predicted(self, features: Tensor, deviations: float) -> Tensor:
-        """Error of each channel at each level in steps of SFPR, float64 (levels, channels).
+        """Return the error of each channel at each level in steps of SFPR, float64 (levels, channels).
 
         Parameters
         ----------
         features
-            From :func:`roughness`.
+            Result of :func:`roughness`.
         deviations
             Standard deviations of the relation to add.
         """
@@ -52,10 +52,10 @@ class LevelMap:
 
 
 def roughness(samples: Tensor) -> Tensor:
-    """Logarithms of slope and twist of each channel, float32 (2, channels); minus infinity for what is constant.
+    """Return logarithms of slope and twist of each channel, float32 (2, channels); minus infinity for constant channels.
 
-    Slope is the root mean square of the differences of neighbours, horizontal and vertical ones; twist that of their mixed
-    second differences, the errors of Lorenzo's prediction.
+    Slope is the root mean square of the differences of horizontal and vertical neighbours; twist is that of their mixed second
+    differences, the errors of Lorenzo's prediction.
 
     Parameters
     ----------
@@ -69,14 +69,14 @@ def roughness(samples: Tensor) -> Tensor:
 
 
 def _mean_square(values: Tensor) -> Tensor:
-    """Of each channel."""
+    """Return the mean square of each channel, float32 (channels,)."""
     return values.square().mean((0, 2, 3))
 
 
 def load_level_map(coder: str, path: str | Path | None = None) -> LevelMap:
-    """The relation for a coder from a file that ``cdu fit-levels`` wrote, or the shipped one.
+    """Return the relation for a coder from a file that ``cdu fit-levels`` wrote, or from the shipped one.
 
-    UserError for a file that cannot be read, is something else, or lacks the coder.
+    Raises UserError for a file that cannot be read, is no such file, or lacks the coder.
     """
     advice = "write one with `cdu fit-levels -o DIR`"
     try:
@@ -92,7 +92,7 @@ def load_level_map(coder: str, path: str | Path | None = None) -> LevelMap:
 
 
 def parsed(coder: dict[str, Any], S: float) -> LevelMap:  # noqa: N803
-    """The relation from its entry in the file; ValueError, KeyError or TypeError for what is none."""
+    """Return the relation from its entry in the file; raise ValueError, KeyError or TypeError for an invalid entry."""
     levels = coder["levels"]
     numbers = [[level["quality"], *level["coefficients"], level["deviation"]] for level in levels]
     table, least = (torch.tensor(part, dtype=torch.float64) for part in (numbers, coder["least"]))

@@ -1,15 +1,15 @@
-"""A codec that does what the registers of a unit say, before it has seen the tensor: mode, shift table, bits, scales, point.
+"""Codec with settings given in advance, like the registers of a unit: mode, shift table, bits, scales, point.
 
-Other codecs look at a tensor and then choose scales and bits. Here all of that is a :class:`Setting` that somebody else has
-made of what earlier tensors were like (:mod:`actcodec.policies.steered`), so that a unit can be told while the tensor is still
-being computed.
+Other codecs look at a tensor and then choose scales and bits. Here all of these are a :class:`Setting` derived from earlier
+tensors (:mod:`actcodec.policies.steered`), so that a unit can be configured while the tensor is still being computed.
 
-A setting is made of a *step*, the distance of two levels in units of a channel's largest magnitude. A unit has powers of two
-for it, in its shift tables and in the affine quantiser, and multipliers as fine as their significand: ``k = 2**shift / step``
-gives any step, and the largest shift with which nothing saturates leaves the integers in between as fine as they can be.
+A setting follows from a *step*, the distance of two levels in units of a channel's largest magnitude. A unit realises it with
+powers of two, in its shift tables and in the affine quantiser, and with multipliers as fine as their significand:
+``k = 2**shift / step`` gives any step, and the largest shift with which nothing saturates keeps the integers in between as fine
+as possible.
 
-DC needs a step of 8 integers lest it saturate wherever a block is as large as can be. With steps below 1/16 of the largest
-magnitude DC may saturate, and whether it does is seen by the error: such steps are a kind of setting by themselves.
+DC needs a step of 8 integers to avoid saturation for every block. With steps below 1/16 of the largest magnitude DC may
+saturate, which shows in the error: such steps are a kind of setting by themselves.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from actcodec.golden.sfpr import check_scale_bits, reciprocals, rounded_scales
 
 @dataclass(frozen=True)
 class Kind:
-    """Settings among which the step alone decides."""
+    """Settings that differ only in their step."""
 
     mode: Mode
-    shifts: range = range(1)  #: of jpeg-act, the largest first
+    shifts: range = range(1)  #: shifts of jpeg-act, the largest first
 
     @property
     def least_step(self) -> float:
-        """In units of the largest magnitude."""
+        """Return the least step in units of the largest magnitude."""
         shift = self.shifts[-1]
         return 2.0**shift / VALUE_MAX * (_error_of_shift(shift) if self.mode is Mode.JPEG_ACT else 1)
 
 
-#: By name. All have steps that a register decides.
+#: Kinds by name. A register decides the step of each of them.
 KINDS = {
     Mode.SFPR_ZVC.label: Kind(Mode.SFPR_ZVC),
     Mode.SFPR.label: Kind(Mode.SFPR),
@@ -62,22 +62,22 @@ KINDS = {
     f"{Mode.JPEG_ACT.label} fine": Kind(Mode.JPEG_ACT, range(2, 0, -1)),
     Mode.AUTOQUANTZ.label: Kind(Mode.AUTOQUANTZ),
 }
-#: The kind that takes any tensor and any step.
+#: Kind that takes any tensor and any step.
 FIRST_KIND = Mode.SFPR_ZVC.label
 _MODES = tuple(dict.fromkeys(kind.mode.label for kind in KINDS.values()))
-#: With one bit there is no code for what is positive.
+#: Least number of bits of autoquantz; one bit has no code for positive values.
 _LEAST_BITS = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What a unit is told about a job besides the tensor's shape."""
+    """Description of a job for a unit, except for the tensor's shape."""
 
     mode: Mode
     k: Tensor  #: multipliers as a unit takes them, float32 (channels,), CPU
-    shift: int = 0  #: of jpeg-act: binary logarithm of the table's step
-    point: int = 0  #: of jpeg-act: reconstruction point in eighths of a step
-    bits: int = 0  #: of autoquantz
+    shift: int = 0  #: binary logarithm of the table's step, in jpeg-act
+    point: int = 0  #: reconstruction point in eighths of a step, in jpeg-act
+    bits: int = 0  #: bits per code, in autoquantz
 
     def __str__(self) -> str:
         if self.mode is Mode.JPEG_ACT:
@@ -87,16 +87,16 @@ class Setting:
 
 @dataclass
 class SteeredCodec(RandomCodec):
-    """``steered``: a tensor as a :class:`Setting` says. Any shape; maps that have blocks may be transformed.
+    """Codec ``steered``: compresses a tensor of any shape with a given :class:`Setting`; transforms maps with blocks if set.
 
     Parameters
     ----------
     modes
-        Names of those modes of :data:`KINDS` that the unit has; ``sfpr+zvc``, which takes any tensor, is one of them.
+        Names of the modes of :data:`KINDS` that the unit has; ``sfpr+zvc``, which takes any tensor, must be among them.
     coder
-        Of jpeg-act: ``gmc``, or ``zvc``, with which units have no reconstruction point.
+        Coder of jpeg-act: ``gmc``, or ``zvc``, with which units have no reconstruction point.
     seed
-        Of the random numbers of autoquantz, 0 to 2**32 - 1.
+        Seed of autoquantz's random numbers, 0 to 2**32 - 1.
     const_bits, pass1_bits, rounding, scale_bits, backend
         As for :class:`~actcodec.codecs.codec.JpegActCodec`.
     """
@@ -127,33 +127,33 @@ class SteeredCodec(RandomCodec):
         self.arithmetic = backend(self.backend)
 
     def kinds_of(self, shape: Sequence[int]) -> list[str]:
-        """Names of the kinds of settings that a tensor of this shape may get."""
+        """Return the names of the kinds of settings that suit a tensor of this shape."""
         fitting = {label for label in self.modes if label != Mode.JPEG_ACT.label or has_blocks(shape)}
         return [name for name, kind in KINDS.items() if kind.mode.label in fitting]
 
     def points_of(self, mode: Mode) -> range:
-        """The reconstruction points that a job may have."""
+        """Return the reconstruction points that a job of this mode may have."""
         return range(MAX_POINT + 1 if mode is Mode.JPEG_ACT and self._coder is Coder.GMC else 1)
 
     def first_point(self, mode: Mode) -> int:
-        """The one to begin with."""
+        """Return the reconstruction point for the first tensor."""
         return round(JpegGmcCodec.rec * 2 * MAX_POINT) if len(self.points_of(mode)) > 1 else 0
 
     def largest(self, x: Tensor) -> Tensor:
-        """Largest magnitude of what shares a scale, float64 (scales,), CPU; NonFiniteError for NaN and infinity."""
+        """Return the largest magnitude per scale, float64 (scales,), CPU; raise NonFiniteError for NaN and infinity."""
         return self.arithmetic.channel_maxima(by_channel(x, scale_view(x.shape))).cpu()
 
     def setting(self, name: str, step: float, reach: Tensor, point: int = 0) -> Setting:
-        """The registers for a step.
+        """Return the setting for a step.
 
         Parameters
         ----------
         name
-            Of one of :data:`KINDS`.
+            Name of one of :data:`KINDS`.
         step
-            In units of ``reach``, positive. Where 8 bits do not do for it the least possible one is taken.
+            Step in units of ``reach``, positive. If it is too small for 8 bits, the least possible step is used.
         reach
-            Magnitudes that are not to saturate, float64 (scales,), CPU, positive.
+            Magnitudes that must not saturate, float64 (scales,), CPU, positive.
         point
             Reconstruction point in eighths.
         """
@@ -170,7 +170,7 @@ class SteeredCodec(RandomCodec):
         return Setting(kind.mode, rounded_scales(min(2**shift / finer, VALUE_MAX) / reach, self.scale_bits), shift, point)
 
     def compress_with(self, x: Tensor, setting: Setting) -> Compressed:
-        """What a unit makes of a tensor. UserError as :meth:`~actcodec.codecs.codec.Codec.compress` raises."""
+        """Return ``x`` compressed with a setting; raise UserError as :meth:`~actcodec.codecs.codec.Codec.compress` does."""
         form, x, mode = check_input(x), x.detach().contiguous(), setting.mode
         view = MatrixView.of(x.shape, mode)
         if mode.is_affine:
@@ -190,31 +190,31 @@ class SteeredCodec(RandomCodec):
         return Compressed(header, shifts, r, payload)
 
     def compress(self, x: Tensor) -> Compressed:
-        """See :class:`~actcodec.codecs.codec.Codec`: 8 bits with the scales of this very tensor, mode sfpr+zvc."""
+        """Implement :class:`~actcodec.codecs.codec.Codec`: mode sfpr+zvc, 8 bits with the scales of ``x`` itself."""
         check_input(x)
         largest = positive(self.largest(x.detach().contiguous()))
         return self.compress_with(x, Setting(Mode.SFPR_ZVC, rounded_scales(VALUE_MAX / largest, self.scale_bits)))
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`~actcodec.codecs.codec.Codec`."""
+        """Implement :class:`~actcodec.codecs.codec.Codec`."""
         return compressed.decompress(self.arithmetic)
 
 
 def scale_view(shape: Sequence[int]) -> MatrixView:
-    """The view whose scales the modes of a shape have."""
+    """Return the matrix view with the scales that the modes use for this shape."""
     return MatrixView.of(shape, Mode.SFPR_ZVC)
 
 
 def positive(largest: Tensor) -> Tensor:
-    """Magnitudes with something in place of zeros, from which steps can be made."""
+    """Return the magnitudes with the least positive number in place of zeros, so that steps can follow from them."""
     return largest.clamp_min(torch.finfo(torch.float32).tiny)
 
 
 def _most_code(bits: int) -> int:
-    """Steps that signed codes reach to either side."""
+    """Return the number of steps that signed codes reach on either side of zero."""
     return (1 << (bits - 1)) - 1
 
 
 def _error_of_shift(shift: int) -> float:
-    """RMS error of uniform steps in a transform over that without the integers before it, whose rounding is a step of 1."""
+    """Return the factor by which rounding the integers before a transform raises the RMS error of its uniform steps."""
     return sqrt(1 + 4.0**-shift)

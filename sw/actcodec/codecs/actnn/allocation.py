@@ -1,9 +1,9 @@
 """Bits for tensors of different sensitivity under one budget (ActNN, section 4: mixed precision).
 
-Item i (a sample of a saved tensor) has a sensitivity ``w_i``, the variance that its codes of b bits add to the gradient being
-``w_i / (2**b - 1)**2``, and a size ``D_i``, its number of values. Wanted are bits from 1 to 8 that minimise the sum of the
-variances with ``sum D_i * b_i`` within the budget. The variance is convex in b, so that each further bit taken away costs more
-than the one before: that is what makes a greedy choice good.
+Item i (a sample of a saved tensor) has a sensitivity ``w_i``: codes of b bits add the variance ``w_i / (2**b - 1)**2`` to the
+gradient. Its size ``D_i`` is its number of values. The bits, from 1 to 8, are to minimise the sum of the variances with
+``sum D_i * b_i`` within the budget. The variance is convex in b, so that each further bit removed costs more than the one
+before, and a greedy choice is good.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import torch
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-#: Most bits per value; the least is 1.
+#: Most bits per value; the fewest is 1.
 MAX_BITS = 8
-#: ``1 / (2**b - 1)**2`` for b = 0 (infinite: no item goes without a bit) to 8.
+#: Factors ``1 / (2**b - 1)**2`` for b = 0 (infinite: every item needs a bit) to 8.
 _VARIANCE = (inf, *(1.0 / ((1 << bits) - 1) ** 2 for bits in range(1, MAX_BITS + 1)))
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """Bits per item, and how good they are."""
+    """Bits per item, and the resulting variance with a bound on the best one."""
 
     bits: tuple[int, ...]
     variance: float  #: sum of ``w_i / (2**b_i - 1)**2``
@@ -33,25 +33,24 @@ class Allocation:
 
     @classmethod
     def of(cls, bits: Sequence[int], sensitivity: Sequence[float], lower_bound: float | None = None) -> Allocation:
-        """The allocation of some bits; without a bound it is known to be the best."""
+        """Return the allocation of the given bits; without a bound it is known to be the best."""
         variance = sum(w * _VARIANCE[b] for w, b in zip(sensitivity, bits, strict=True))
         return cls(tuple(bits), variance, variance if lower_bound is None else min(lower_bound, variance))
 
 
 def greedy_allocation(sensitivity: Sequence[float], sizes: Sequence[int], budget: int) -> Allocation:
-    """ActNN's greedy allocation: from 8 bits everywhere, take one where it costs the least variance per bit saved, until the
-    budget holds. O(items * log items) with a heap.
+    """Return ActNN's greedy allocation: 8 bits everywhere, then bits are removed where that costs the least variance per bit.
 
-    With equal sizes the result is the best one. With different sizes it is the best one for the bits that it uses; what the
-    budget leaves unused, less than the size of the last item that lost a bit, could be worth at most ``variance -
-    lower_bound``, which is at most what that last move cost: ``lower_bound`` is the optimum when a part of the last bit may be
-    kept (the linear relaxation). Equal costs are taken from the item with the most bits, so that items without sensitivity
-    share evenly.
+    Bits are removed until the budget holds, in O(items * log items) with a heap. With equal sizes the result is the best one.
+    With different sizes it is the best one for the bits that it uses; the rest of the budget, less than the size of the last
+    item that lost a bit, could be worth at most ``variance - lower_bound``, which is at most the cost of that last move:
+    ``lower_bound`` is the optimum when a part of the last bit may be kept (the linear relaxation). Among equal costs the item
+    with the most bits loses one, so that items without sensitivity share evenly.
 
     Parameters
     ----------
     sensitivity
-        Of each item, finite and not negative.
+        Sensitivity of each item, finite and not negative.
     sizes
         Values of each item, positive.
     budget
@@ -79,7 +78,7 @@ def greedy_allocation(sensitivity: Sequence[float], sizes: Sequence[int], budget
 
 
 def equal_allocation(sensitivity: Tensor, total: int) -> Tensor:
-    """Bits of items of one size, without a loop over them: the best allocation, on the device of ``sensitivity``.
+    """Return the best bits of items of one size, without a loop over them, on the device of ``sensitivity``.
 
     Parameters
     ----------
@@ -96,14 +95,14 @@ def equal_allocation(sensitivity: Tensor, total: int) -> Tensor:
     if not count <= total <= MAX_BITS * count:
         raise UserError(f"{total} bits for {count} items are not possible: use {count} to {MAX_BITS * count}")
     costs = sensitivity.new_tensor([_cost(1.0, bits) for bits in range(MAX_BITS, 1, -1)], dtype=torch.float64)
-    # Row by row from 8 bits down: of equal costs the sort takes first what leaves the items most even.
+    # Costs are sorted row by row from 8 bits down: of equal costs the sort takes first what leaves the items most even.
     order = torch.argsort((costs[:, None] * sensitivity.to(torch.float64)).flatten(), stable=True)
     taken = torch.bincount(order[: MAX_BITS * count - total] % count, minlength=count)
     return (MAX_BITS - taken).to(torch.uint8)
 
 
 def _cost(sensitivity: float, bits: int) -> float:
-    """Variance that comes with taking one of so many bits."""
+    """Return the variance that is added when an item of ``bits`` bits loses one."""
     return sensitivity * (_VARIANCE[bits - 1] - _VARIANCE[bits])
 
 

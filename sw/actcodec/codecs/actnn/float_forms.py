@@ -1,10 +1,10 @@
-"""Values in a few bits, with a least value and a step in 16-bit floating point for each range: as the papers have it.
+"""Values in a few bits, with a least value and a step in 16-bit floating point per range, as in the papers.
 
 Base of DIVISION (:mod:`actcodec.codecs.division.division_float`) and of ActNN with groups in the order of the hardware, for
-comparison with the integer forms. No hardware does this.
+comparison with the integer forms. No hardware computes these forms.
 
-What the published code does wrong is not repeated: values are quantised with the rounded parameters that decoding uses, codes
-are limited at both ends, and no padding enters a range.
+Errors of the published code are not repeated: values are quantised with the rounded parameters that decoding uses, codes are
+limited at both ends, and no padding enters a range.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from actcodec.golden.formats import quotient
 from actcodec.golden.pooling import Means
 from actcodec.golden.sfpr import UnfitValuesError
 
-#: 16-bit formats of what is kept per cell, map or group.
+#: 16-bit formats of the parameters per cell, map or group.
 HALF_FORMATS = {"bf16": torch.bfloat16, "fp16": torch.float16}
-#: Keeps the random numbers apart from those of the integer forms.
+#: Salt that separates the random numbers from those of the integer forms.
 _SALT = len(Mode) + 1
 
 
 @dataclass(frozen=True, eq=False)
 class FloatForm:
-    """A tensor in floating-point form: 16-bit parameters and packed codes."""
+    """Tensor in floating-point form: 16-bit parameters and packed codes."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -49,25 +49,25 @@ class FloatForm:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of parameters and codes (the paper's account: shape and format are not counted)."""
+        """Return the bytes of parameters and codes (as in the paper, without shape and format)."""
         return sum(part.numel() * part.element_size() for part in (self.low, self.step, self.codes))
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: a floating-point form is not a stream."""
+        """Raise UserError: a floating-point form is not a stream."""
         raise no_bitstream()
 
     def rebuilt(self, quantizer: RangeQuantizer, means: Means | None = None) -> Tensor:
-        """``low + step * code``, and means of cells."""
+        """Return ``low + step * code``, with the means of cells added if given."""
         grid = (self.range_values, self.low, self.step, self.bits)
         return quantizer.values(self.codes, *grid, self.shape, self.dtype, means)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor, float32 arithmetic."""
+        """Return the reconstructed tensor, computed in float32."""
         return self.rebuilt(backend_of(backend).range_quantizer())
 
 
 class FloatCodec(RandomCodec):
-    """What the codecs of floating-point forms have in common; each is a dataclass with these options and its own."""
+    """Base class of the codecs of floating-point forms; each is a dataclass with these options and its own."""
 
     bits: int
     half: str
@@ -88,11 +88,11 @@ class FloatCodec(RandomCodec):
         self._quantizer = self._backend.range_quantizer()
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
 
     def _checked(self, x: Tensor) -> Tensor:
-        """The values of a tensor that the codec takes, contiguous; UserError for any other."""
+        """Return the values of a tensor that the codec takes, contiguous; raise UserError for any other."""
         check_input(x)
         if not self.takes(x.shape):
             raise UserError(f"{self.name} does not take a tensor of shape {tuple(x.shape)}: use actnn-float")
@@ -100,11 +100,11 @@ class FloatCodec(RandomCodec):
         return x.detach().contiguous()
 
     def _quantised(self, x: Tensor, range_values: int, means: Means | None = None) -> FloatForm:
-        """The form of ``x``, less means of cells where there are some. Every call draws other random numbers."""
+        """Return the form of ``x``, less means of cells if given. Every call draws new random numbers."""
         half = HALF_FORMATS[self.half]
         least, greatest = self._quantizer.edges(x, range_values, means)
         low = rounded_to_half(least, half, up=False)
-        # With the rounded least value, so that the codes reach the greatest one.
+        # The step follows from the rounded least value, so that the codes reach the greatest one.
         step = rounded_to_half(quotient(greatest - low.to(torch.float32), (1 << self.bits) - 1), half, up=True)
         step = step.clamp_min(torch.finfo(half).smallest_normal)
         self._check_range(x, low, step)
@@ -113,7 +113,7 @@ class FloatCodec(RandomCodec):
         return FloatForm(tuple(x.shape), x.dtype, self.bits, range_values, low, step, codes)
 
     def _check_range(self, x: Tensor, *parameters: Tensor) -> None:
-        """UnfitValuesError where a parameter of ``x`` went beyond the 16-bit format."""
+        """Raise UnfitValuesError if a parameter of ``x`` exceeds the 16-bit format."""
         if not all(bool(parameter.isfinite().all()) for parameter in parameters):
             other = "half=bf16" if self.half == "fp16" else f"codec {self.name.removesuffix('-float')}"
             raise UnfitValuesError(f"values up to {float(x.detach().abs().max()):g} do not fit {self.half}: use {other}")
@@ -121,9 +121,9 @@ class FloatCodec(RandomCodec):
 
 @dataclass
 class ActnnFloatCodec(FloatCodec):
-    """``actnn-float``: codec ``actnn`` in floating point. Range of every 256 consecutive values, whichever sample they are of.
+    """Codec ``actnn-float``: codec ``actnn`` in floating point, a range for every 256 consecutive values across samples.
 
-    Any shape. :class:`~actcodec.codecs.actnn.sample_groups.ActnnSampleCodec` has groups within samples, as published.
+    Takes any shape. :class:`~actcodec.codecs.actnn.sample_groups.ActnnSampleCodec` has groups within samples, as published.
 
     Parameters as for :class:`~actcodec.codecs.division.division_float.DivisionFloatCodec`.
     """
@@ -137,17 +137,17 @@ class ActnnFloatCodec(FloatCodec):
     name = "actnn-float"
 
     def compress(self, x: Tensor) -> FloatForm:
-        """See :class:`Codec`. Every call draws other random numbers."""
+        """Implement :class:`Codec`. Every call draws new random numbers."""
         return self._quantised(self._checked(x), GROUP_VALUES)
 
 
 def no_bitstream() -> UserError:
-    """The error of asking a floating-point form for its stream."""
+    """Return the error for the missing stream of a floating-point form."""
     return UserError("a floating-point form has no bitstream: use division or actnn")
 
 
 def rounded_to_half(values: Tensor, half: torch.dtype, *, up: bool) -> Tensor:
-    """float32 to a 16-bit format: the least that is no less, or the greatest that is no greater."""
+    """Round float32 to a 16-bit format: up to the least number that is no less, or down to the greatest that is no greater."""
     near = values.to(half)
     back = near.to(torch.float32)
     wrong = back < values if up else back > values

@@ -1,10 +1,10 @@
 """ActNN as published: groups that lie within a sample, and a number of bits, 1 to 8, for every sample (section 4.1).
 
-A sample is what the first axis counts, a tensor of rank 1 being one sample. Its values, in order, are cut into groups; the last
-group of a sample has what is left, and nothing is filled up, so that no padding enters a range. Integer codec ``actnn`` and its
-twin ``actnn-float`` have groups across samples instead, as the hardware sees a tensor.
+The first axis counts samples; a tensor of rank 1 is one sample. The values of a sample are cut into groups in order; its last
+group has the remainder without padding, so that no padding enters a range. The integer codec ``actnn`` and its twin
+``actnn-float`` have groups across samples instead, the hardware's view of a tensor.
 
-What the published code does wrong is not repeated: Z and R are rounded to bfloat16 before codes are computed from them, so that
+Errors of the published code are not repeated: Z and R are rounded to bfloat16 before codes are computed from them, so that
 decoding is unbiased, and codes are limited at both ends.
 """
 
@@ -32,15 +32,15 @@ from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.sfpr import UnfitValuesError
 
-#: Keeps the random numbers apart from those of the other codecs.
+#: Salt that separates the random numbers from those of the other codecs.
 _SALT = len(Mode) + 2
-#: Bits for each sample, uint8 (N,), from what :meth:`SampleForm.unit_variance` says of them.
+#: Function from :attr:`SampleForm.unit_variance` to bits for each sample, uint8 (N,).
 Allocator = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
 class SampleForm:
-    """A tensor in groups within samples. N samples of D values have ``ceil(D / group)`` groups each."""
+    """Tensor in groups within samples. N samples of D values have ``ceil(D / group)`` groups each."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -52,15 +52,16 @@ class SampleForm:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of codes, Z, R and bits (the paper's account: shape, format and group size are not counted)."""
+        """Return the bytes of codes, Z, R and bits (as in the paper, without shape, format and group size)."""
         return sum(part.numel() * part.element_size() for part in (self.low, self.extent, self.bits, self.codes))
 
     @property
     def unit_variance(self) -> Tensor:
-        """float64 (N,): the sum over groups of ``G * R**2 / 6``, G being the number of values of the group.
+        """Return the sum over groups of ``G * R**2 / 6``, float64 (N,), where G is the number of values of the group.
 
         Divided by ``(2**b - 1)**2`` it is the variance that stochastic rounding to b bits adds to the values of a sample: a
-        value at the fraction p of a step has ``p * (1 - p)`` steps squared, 1/6 on average over p (ActNN, section 4.2).
+        value at the fraction p of a step has a variance of ``p * (1 - p)`` steps squared, 1/6 on average over p (ActNN, section
+        4.2).
         """
         size = sample_size(self.shape)
         counts = torch.full((self.extent.shape[1],), self.group, dtype=torch.float64, device=self.extent.device)
@@ -68,34 +69,34 @@ class SampleForm:
         return self.extent.to(torch.float64).square() @ counts / 6
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: a floating-point form is not a stream."""
+        """Raise UserError: a floating-point form is not a stream."""
         raise UserError("a floating-point form has no bitstream: use division or actnn")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor ``Z + R * code / (2**b - 1)``, float32 arithmetic."""
+        """Return the reconstructed tensor ``Z + R * code / (2**b - 1)``, computed in float32."""
         quantizer = backend_of(backend).group_quantizer()
         codes = _unpacked(quantizer, self.codes, self.bits, sample_size(self.shape))
         return quantizer.values(codes, self.group, self.low, self.extent, self.bits, self.shape, self.dtype)
 
 
-#: Values of a group, more than any sample has.
+#: Greatest number of values of a group, more than any sample has.
 _MOST_VALUES = 1 << 31
 
 
 @dataclass
 class ActnnSampleCodec(RandomCodec):
-    """``actnn-sample``: ActNN as published, groups within samples. Any shape; the first axis counts the samples.
+    """Codec ``actnn-sample``: ActNN as published, groups within samples. Takes any shape; the first axis counts the samples.
 
     Parameters
     ----------
     bits
-        Per value, 1 to 8: one number, or a tensor of integers (N,) with one for each sample.
+        Bits per value, 1 to 8: one number, or a tensor of integers (N,) with one for each sample.
     group
-        Values that share Z and R, 1 or more (paper: G = 256); the last group of a sample may be smaller.
+        Number of values that share Z and R, 1 or more (paper: G = 256); the last group of a sample may be smaller.
     rounding
         ``stochastic`` or ``nearest``.
     seed
-        Of the random numbers, 0 to 2**32 - 1.
+        Seed of the random numbers, 0 to 2**32 - 1.
     backend
         ``torch`` or ``native``.
     """
@@ -130,11 +131,11 @@ class ActnnSampleCodec(RandomCodec):
         self._quantizer = self._backend.group_quantizer()
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
 
     def compress(self, x: Tensor) -> SampleForm:
-        """See :class:`Codec`. Every call draws other random numbers."""
+        """Implement :class:`Codec`. Every call draws new random numbers."""
         check_input(x)
         samples = sample_count(x.shape)
         if not isinstance(self.bits, Tensor):
@@ -146,7 +147,7 @@ class ActnnSampleCodec(RandomCodec):
         return self.compress_with(x, lambda _: bits)
 
     def compress_with(self, x: Tensor, allocate: Allocator) -> SampleForm:
-        """As :meth:`compress`, with the bits that ``allocate`` gives the samples once their ranges are known."""
+        """Compress as :meth:`compress` does, with the bits that ``allocate`` returns for the samples from their ranges."""
         check_input(x)
         check_finite(x, self._backend.channel_maxima)
         x = x.detach().contiguous()
@@ -162,20 +163,20 @@ class ActnnSampleCodec(RandomCodec):
 
 
 def _ranges(least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
-    """Z and R, bfloat16, of groups with these least and greatest values."""
+    """Return Z and R, bfloat16, of groups with these least and greatest values."""
     low = rounded_to_half(least, torch.bfloat16, up=False)
-    # From the rounded Z, so that the codes reach the greatest value.
+    # R follows from the rounded Z, so that the codes reach the greatest value.
     extent = rounded_to_half(greatest - low.to(torch.float32), torch.bfloat16, up=True)
     return low, extent.clamp_min(torch.finfo(torch.bfloat16).smallest_normal)
 
 
 def _widths(bits: Tensor) -> list[int]:
-    """The numbers of bits that occur, ascending."""
+    """Return the numbers of bits that occur, ascending."""
     return sorted(set(bits.tolist()))
 
 
 def _packed(quantizer: GroupQuantizer, codes: Tensor, bits: Tensor) -> Tensor:
-    """Codes, uint8 (N, D), to bytes: the samples of each width together."""
+    """Pack codes, uint8 (N, D), into bytes, the samples of each width together."""
     widths = _widths(bits)
     if len(widths) == 1:
         return quantizer.pack(codes.flatten(), widths[0])
@@ -183,7 +184,7 @@ def _packed(quantizer: GroupQuantizer, codes: Tensor, bits: Tensor) -> Tensor:
 
 
 def _unpacked(quantizer: GroupQuantizer, packed: Tensor, bits: Tensor, size: int) -> Tensor:
-    """The inverse of :func:`_packed`."""
+    """Unpack codes, uint8 (N, D); inverse of :func:`_packed`."""
     widths = _widths(bits)
     if len(widths) == 1:
         return quantizer.unpack(packed, widths[0], bits.numel() * size).view(-1, size)

@@ -1,8 +1,8 @@
-"""Zeros in one bit, other values in few: what a ReLU leaves, in one form for ReLU itself and for the layer after it.
+"""Zeros in one bit and other values in few: one form of a ReLU's output for ReLU itself and for the layer after it.
 
-ReLU wants to know which of its results are zero, the next layer wants their values. Kept side by side that is 1 + b bits per
-value (ActNN). Here one bit says where the zeros are, and only the other values get codes, ActNN's: 1 + b * density bits.
-A value that is not zero never decodes to zero, and a positive one stays positive, so that ReLU's gradient is exact.
+ReLU needs to know which of its results are zero, the next layer needs their values. Kept separately they cost 1 + b bits per
+value (ActNN). Here one bit per value marks the zeros, and only other values have codes, those of ActNN: 1 + b * density bits. A
+value that is not zero never decodes to zero, and a positive one stays positive, so that ReLU's gradient is exact.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.codes import pack_tight, unpack_part
 from actcodec.golden.pieces import pieces
 
-#: Keeps the random numbers apart from those of the other codecs.
+#: Salt that separates the random numbers from those of the other codecs.
 _SALT = len(Mode) + 3
 
 
 @dataclass(frozen=True, eq=False)
 class SparseForm:
-    """A tensor as the places of the values that are not zero, and codes for those."""
+    """Tensor as positions of its nonzero values, and codes for these."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     mask: Tensor  #: uint8 (ceil(values / 8),)
-    others: SampleForm | None  #: the values that are not zero, in order, as one sample; None when all are zero
+    others: SampleForm | None  #: nonzero values, in order, as one sample; None when all are zero
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the mask and of the others' codes, Z, R and bits (shape, format and group size are not counted)."""
+        """Return the bytes of the mask and of the others' codes, Z, R and bits (without shape, format and group size)."""
         return self.mask.numel() + (0 if self.others is None else self.others.nbytes)
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: a floating-point form is not a stream."""
+        """Raise UserError: a floating-point form is not a stream."""
         raise UserError("codec 'sparse-sample' has no bitstream: use sfpr+zvc or autoquantz")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor: zeros where they were, and nowhere else. ``backend`` as for :class:`SampleForm`."""
+        """Return the reconstructed tensor, zero exactly where the original is. ``backend`` as for :class:`SampleForm`."""
         none = torch.empty(0, dtype=self.dtype, device=self.mask.device)
         others = none if self.others is None else self.others.decompress(backend)
         values = torch.zeros(prod(self.shape), dtype=self.dtype, device=self.mask.device)
@@ -58,27 +58,27 @@ class SparseForm:
             there = unpack_part(self.mask, 1, part).bool()
             mine = others[first : first + int(there.sum())]
             first += mine.numel()
-            # A group whose least value is subnormal may begin at zero.
+            # A group whose least value is subnormal may begin at zero; its values must not become zeros.
             values[part][there] = mine.where(mine != 0, torch.finfo(self.dtype).smallest_normal)
         return values.view(self.shape)
 
 
 @dataclass
 class SparseSampleCodec(RandomCodec):
-    """``sparse-sample``: one bit for zeros, ActNN's codes for the other values. Any shape.
+    """Codec ``sparse-sample``: one bit for zeros, ActNN's codes for the other values. Takes any shape.
 
     Parameters
     ----------
     bits
-        Per value that is not zero, 1 to 8.
+        Bits per nonzero value, 1 to 8.
     group
-        Consecutive values, zeros left out, that share Z and R, 1 or more.
+        Number of consecutive nonzero values that share Z and R, 1 or more.
     rounding
         ``stochastic`` or ``nearest``.
     seed
-        Of the random numbers, 0 to 2**32 - 1.
+        Seed of the random numbers, 0 to 2**32 - 1.
     backend
-        ``torch`` or ``native``; of what is not zero.
+        ``torch`` or ``native``; computes the codes of nonzero values.
     """
 
     bits: int = 2
@@ -98,7 +98,7 @@ class SparseSampleCodec(RandomCodec):
         self._seeds = TensorSeeds(self.seed, _SALT)
 
     def compress(self, x: Tensor) -> SparseForm:
-        """See :class:`Codec`. Every call draws other random numbers."""
+        """Implement :class:`Codec`. Every call draws new random numbers."""
         check_input(x)
         check_finite(x)
         flat = x.detach().flatten()
@@ -109,12 +109,12 @@ class SparseSampleCodec(RandomCodec):
         return SparseForm(tuple(x.shape), x.dtype, mask, form)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self.backend)
 
 
 def _without_zeros(flat: Tensor) -> Tensor:
-    """The values that are not zero, themselves where that is all of them."""
+    """Return the nonzero values, (n,); the tensor itself if it has no zeros."""
     count = int(flat.count_nonzero())
     if count == flat.numel():
         return flat

@@ -33,7 +33,7 @@ _LEAST_SIDE = 7
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How a tensor is quantised: multipliers, float32 (channels,); settings but for the seed; offsets, int16 (channels,)."""
+    """Multipliers, float32 (channels,), settings without the seed, and offsets, int16 (channels,), for one tensor."""
 
     k: Tensor
     settings: AffineSettings
@@ -41,7 +41,7 @@ class Plan:
 
 
 class AffineCodec(RandomCodec):
-    """What the codecs of the affine modes have in common; each is a dataclass with these options and its own."""
+    """Base class of the codecs of the affine modes; each is a dataclass with these options and its own."""
 
     bits: int
     scale_bits: int
@@ -64,11 +64,11 @@ class AffineCodec(RandomCodec):
         check_settings(self.mode, self._settings())
 
     def compress(self, x: Tensor) -> Compressed:
-        """See :class:`Codec`. Every call draws other random numbers."""
+        """Implement :class:`Codec`. Every call draws new random numbers."""
         return self._compressed(x, self._plan)
 
     def _compressed(self, x: Tensor, plan_of: Callable[[Tensor, MatrixView, Tensor], Plan]) -> Compressed:
-        """``x`` in the scales and settings that a function such as :meth:`_plan` gives it."""
+        """Compress ``x`` with the scales and settings that ``plan_of``, a function such as :meth:`_plan`, returns."""
         form = check_input(x)
         if not self.takes(x.shape):
             raise UserError(self._misfit(x.shape))
@@ -89,27 +89,27 @@ class AffineCodec(RandomCodec):
         return Compressed(header, (), reciprocals(plan.k), payload, plan.offsets)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
 
     @abstractmethod
     def _settings(self) -> AffineSettings:
-        """Bits, step and range as the options give them."""
+        """Return bits, step and range according to the options."""
 
     @abstractmethod
     def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
-        """Scales of a finite tensor; ``largest`` magnitude of each channel, float64."""
+        """Return scales and settings for a finite tensor; ``largest`` is the largest magnitude of each channel, float64."""
 
     def _misfit(self, shape: Sequence[int]) -> str:
         return f"{self.mode.label} does not take a tensor of shape {tuple(shape)}"
 
     def _down(self, exact: Tensor) -> Tensor:
-        """Multipliers no greater than those given."""
+        """Return multipliers rounded to ``scale_bits``, none greater than the given ones."""
         return rounded_scales(exact, self.scale_bits, down=True, exponent_limit=RECIPROCAL_EXPONENT_LIMIT)
 
 
 def _numbers(name: str, value: Tensor | float) -> Tensor:
-    """One number or several, as float64; UserError for what is none, or too large for float32."""
+    """Return one or several numbers as float64; raise UserError unless they are numbers within float32's range."""
     try:
         numbers = torch.as_tensor(value, dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError, OverflowError):
@@ -120,33 +120,34 @@ def _numbers(name: str, value: Tensor | float) -> Tensor:
 
 
 def _none(x: Tensor) -> Tensor:
-    """No offsets, on the device of a tensor."""
+    """Return an empty tensor of offsets on the device of a tensor."""
     return torch.zeros(0, dtype=torch.int16, device=x.device)
 
 
 @dataclass
 class DivisionCodec(AffineCodec):
-    """``division``: the mean of each 8x8 block in 16 bits and the rest in a few (DIVISION). Takes (N, C, H, W).
+    """Codec ``division``: the mean of each 8x8 block in 16 bits and the rest in a few (DIVISION). Takes (N, C, H, W).
 
-    Policies give it maps with W >= 7 and N * C * H >= 7, the smallest ones of the paper.
+    Policies use it for maps with W >= 7 and N * C * H >= 7, the smallest ones of the paper.
 
     Parameters
     ----------
     bits
-        Per value: 1, 2, 4 or 8 (paper: Q).
+        Bits per value: 1, 2, 4 or 8 (paper: Q).
     range
-        ``block``: least value and step of each block take the place of its mean; ``channel``: all blocks of a channel share a
-        step, around their means, which the largest residual of the batch decides (docs/methods/division.md: what that costs).
+        ``block``: each block stores its least value and step in place of its mean. ``channel``: all blocks of a channel share a
+        step, which follows from the largest residual of the batch; codes lie around the blocks' means (docs/methods/division.md
+        gives the cost).
     rounding
         ``stochastic`` or ``nearest``.
     seed
-        Of the random numbers, 0 to 2**32 - 1.
+        Seed of the random numbers, 0 to 2**32 - 1.
     step_log2
-        Only with the channel's range: binary logarithm of the step in units of SFPR's 16-bit result, 1 to 16 - bits; fine
-        enough for means and coarse enough for values far beyond a residual. Default 12 - bits.
+        Binary logarithm of the step in units of SFPR's 16-bit result, 1 to 16 - bits, for the channel's range only; fine enough
+        for means and coarse enough for values far beyond a residual. Default 12 - bits.
     S
-        Only with the channel's range: largest residual of a channel in units of half the codes' range, positive. Above 1 the
-        largest residuals saturate, for smaller errors of all others.
+        Largest residual of a channel in units of half the codes' range, positive, for the channel's range only. Above 1 the
+        largest residuals saturate, and all others have smaller errors.
     scale_bits, nonfinite, backend
         As for :class:`~actcodec.codecs.codec.SfprCodec`.
     """
@@ -176,11 +177,11 @@ class DivisionCodec(AffineCodec):
         super().__post_init__()
 
     def takes(self, shape: Sequence[int]) -> bool:
-        """Whether ``shape`` is (N, C, H, W)."""
+        """Return whether ``shape`` is (N, C, H, W) without zero extents."""
         return len(shape) == 4 and prod(shape) > 0
 
     def fits(self, shape: Sequence[int]) -> bool:
-        """Whether ``shape`` is (N, C, H, W) with W >= 7 and N * C * H >= 7."""
+        """Return whether ``shape`` is (N, C, H, W) with W >= 7 and N * C * H >= 7."""
         return self.takes(shape) and shape[3] >= _LEAST_SIDE and prod(shape[:3]) >= _LEAST_SIDE
 
     def _misfit(self, shape: Sequence[int]) -> str:
@@ -201,7 +202,7 @@ class DivisionCodec(AffineCodec):
 
 @dataclass
 class ActnnCodec(AffineCodec):
-    """``actnn``: least value and step of every 256 consecutive values, and codes (ActNN). Any shape.
+    """Codec ``actnn``: least value and step of every 256 consecutive values, and codes (ActNN). Takes any shape.
 
     Parameters as for :class:`DivisionCodec`.
     """
@@ -225,20 +226,21 @@ class ActnnCodec(AffineCodec):
 
 @dataclass
 class BlpaCodec(AffineCodec):
-    """``blpa``: fixed-point copy with a range of six standard deviations per channel, signs kept (BLPA).
+    """Codec ``blpa``: fixed-point copy with a range of six standard deviations per channel, signs kept (BLPA).
 
-    A value keeps its sign where zero, with a step on either side, lies within the range; else where the value itself does.
+    If zero, with a step on either side, lies within a channel's range, every value keeps its sign; otherwise only values within
+    the range do.
 
     Parameters
     ----------
     bits
-        Per value: 1, 2, 4 or 8 (paper: K).
+        Bits per value: 1, 2, 4 or 8 (paper: K).
     gamma, beta
-        Standard deviation (not negative) and mean of the channels, for instance the parameters of the batch normalisation
-        before: numbers, or tensors (channels,). Default: those of the tensor.
+        Standard deviation (not negative) and mean of the channels, for instance the parameters of the preceding batch
+        normalisation: numbers, or tensors (channels,). Default: those of the tensor.
     step_log2
-        Binary logarithm of the step in units of SFPR's 16-bit result, 0 to 16 - bits; the middle of a step is an integer from
-        1 on.
+        Binary logarithm of the step in units of SFPR's 16-bit result, 0 to 16 - bits; from 1 on, the middle of a step is an
+        integer.
     scale_bits, nonfinite, backend
         As for :class:`~actcodec.codecs.codec.SfprCodec`.
     """
@@ -278,19 +280,19 @@ class BlpaCodec(AffineCodec):
 
 @dataclass
 class AutoquantCodec(AffineCodec, ErrorBoundedCodec):
-    """``autoquant``: signed codes with one scale per channel, unbiased (AC-GC, AutoQuant).
+    """Codec ``autoquant``: signed codes with one scale per channel, unbiased (AC-GC, AutoQuant).
 
-    :meth:`compress_within` takes the fewest of 1, 2, 4 and 8 bits, ``bits`` at most, that do for all channels of a tensor.
+    :meth:`compress_within` uses the fewest of 1, 2, 4 and 8 bits, at most ``bits``, that keep the error in all channels.
 
     Parameters
     ----------
     bits
-        Per value: 1, 2, 4 or 8. One bit has codes for -1 and 0 only.
+        Bits per value: 1, 2, 4 or 8. One bit has codes for -1 and 0 only.
     error_bound
-        Largest error wanted, half a step: a positive number, or a tensor (channels,). The fewest bits that allow it, and no
-        more than ``bits``, are then used for a tensor. Default: as fine as ``bits`` allow.
+        Largest error allowed, half a step: a positive number, or a tensor (channels,). Each tensor gets the fewest bits that
+        keep it, at most ``bits``. Default: errors as small as ``bits`` allow.
     rounding, seed, step_log2, scale_bits, nonfinite, backend
-        As for :class:`DivisionCodec`; ``step_log2`` is 16 - bits unless given, and not to be given with ``error_bound``.
+        As for :class:`DivisionCodec`; the default of ``step_log2`` is 16 - bits; it excludes ``error_bound``.
     """
 
     bits: int = 8
@@ -319,9 +321,10 @@ class AutoquantCodec(AffineCodec, ErrorBoundedCodec):
         return AffineSettings(self.bits, BASE_BITS - self.bits if self.step_log2 is None else self.step_log2)
 
     def compress_within(self, x: Tensor, error: Tensor) -> Compressed:
-        """See :class:`ErrorBoundedCodec`. The unit rounds to 16 bits first, which adds to errors near 2**-16 of a maximum.
+        """Implement :class:`ErrorBoundedCodec`.
 
-        UserError for a codec that has a ``step_log2``.
+        The unit first rounds to 16 bits, which adds to errors near 2**-16 of a channel's maximum. Raises UserError for a codec
+        that has a ``step_log2``.
         """
         if self.step_log2 is not None:
             raise UserError("step_log2 and an error exclude each other: give one of them")
@@ -329,7 +332,7 @@ class AutoquantCodec(AffineCodec, ErrorBoundedCodec):
         error = checked_error(x, error)
 
         def plan(x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
-            # The unit has one scale where maps have fewer than 8 values; then the least error counts.
+            # A unit has one scale where maps have fewer than 8 values; the least error counts there.
             within = error if len(error) in (1, view.channels) else error.amin()
             return self._bound_plan(x, view, _per_channel("error", within, largest))
 
@@ -348,7 +351,7 @@ class AutoquantCodec(AffineCodec, ErrorBoundedCodec):
 
 @dataclass
 class AutoquantZCodec(AutoquantCodec):
-    """``autoquantz``: autoquant in which a zero costs one bit (AC-GC, AutoQuantZ).
+    """Codec ``autoquantz``: autoquant in which a zero costs one bit (AC-GC, AutoQuantZ).
 
     Parameters as for :class:`AutoquantCodec`.
     """
@@ -358,7 +361,7 @@ class AutoquantZCodec(AutoquantCodec):
 
 
 def _per_channel(name: str, given: Tensor | float | None, default: Tensor) -> Tensor:
-    """An option that is a number, or one per channel, as float64 like ``default``; UserError for another count."""
+    """Return an option, one number or one per channel, as float64 like ``default``; raise UserError for another count."""
     if given is None:
         return default
     numbers = torch.as_tensor(given, dtype=torch.float64, device=default.device).detach().flatten()

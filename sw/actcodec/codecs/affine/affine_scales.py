@@ -1,7 +1,7 @@
-"""Scales and offsets of the affine modes: how an encoder places the values of a channel in 16 bits.
+"""Scales and offsets of the affine modes: placement of a channel's values in 16 bits by an encoder.
 
-A decoder does not need these rules. All take float tensors and return float64 multipliers (channels,) that are still to be
-rounded; :func:`blpa_scales` rounds them itself, for its offsets depend on the result.
+A decoder does not need these rules. All functions take float tensors and return float64 multipliers (channels,) before
+rounding, except :func:`blpa_scales`, whose multipliers are rounded because its offsets depend on the result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 from actcodec.golden.block_statistics import residual_maxima
 from actcodec.golden.sfpr import rounded_scales
 
-#: ``maxima(x, view, k)``: what :func:`~actcodec.golden.block_statistics.residual_maxima` is.
+#: Function ``maxima(x, view, k)`` like :func:`~actcodec.golden.block_statistics.residual_maxima`.
 ResidualMaxima = Callable[[Tensor, MatrixView, Tensor], Tensor]
 
 #: Greatest integer of SFPR in the affine modes.
@@ -28,24 +28,24 @@ MOST = (1 << (BASE_BITS - 1)) - 1
 _MOST_SCALE = 2.0**SCALE_EXPONENT_LIMIT
 #: Half the width of BLPA's range, in standard deviations.
 BLPA_REACH = 3
-#: Times that scales of channels that share blocks are corrected.
+#: Number of corrections of the scales of channels that share blocks.
 _CORRECTIONS = 4
-#: What rounding may make of a residual that is exactly as large as allowed.
+#: Factor by which rounding may increase a residual that is exactly as large as allowed.
 _TOLERANCE = 1 + 2.0**-10
 
 
 def full_scales(largest: Tensor) -> Tensor:
-    """``32767 / max|x|`` of the largest magnitudes; as large as can be for channels of zeros.
+    """Return multipliers ``32767 / max|x|`` from the largest magnitudes; channels of zeros get the greatest multiplier.
 
-    Division has no code for a residual of zero: half a step, which then is next to nothing, takes its place.
+    Division has no code for a residual of zero and decodes it to half a step, which is tiny with the greatest multiplier.
     """
     return torch.where(largest > 0, (MOST / largest).clamp_max(_MOST_SCALE), _MOST_SCALE)
 
 
 def signed_scales(edges: tuple[Tensor, Tensor], settings: AffineSettings) -> Tensor:
-    """The largest multipliers with which all codes of autoquant suffice: from ``-2**(bits-1)`` to ``2**(bits-1) - 1`` steps.
+    """Return the largest multipliers for which autoquant's codes, ``-2**(bits-1)`` to ``2**(bits-1) - 1`` steps, suffice.
 
-    One bit has no code for what is positive; its scale follows from the largest magnitude. ``edges`` are the least and the
+    One bit has no code for positive values; its scale follows from the largest magnitude. ``edges`` are the least and the
     greatest value of each channel, float64.
     """
     above, below = _reach(edges)
@@ -58,16 +58,16 @@ def signed_scales(edges: tuple[Tensor, Tensor], settings: AffineSettings) -> Ten
 
 
 def _reach(edges: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """How far each channel reaches above and below zero, float64 (channels,), 0.0 where it does not."""
+    """Return the extent of each channel above and below zero, float64 (channels,), 0.0 where there is none."""
     least, greatest = edges
     return greatest.clamp_min(0).abs(), least.clamp_max(0).abs()  # no negative zeros, which divide to minus infinity
 
 
 def bound_scales(edges: tuple[Tensor, Tensor], bound: Tensor, most_bits: int) -> tuple[Tensor, AffineSettings]:
-    """Multipliers and the fewest bits for a largest error per channel (AC-GC, "bits from the error bound").
+    """Return multipliers and the fewest bits for a largest error per channel (AC-GC, "bits from the error bound").
 
-    A step is twice the bound: AC-GC's ``-log2(bound) - log2(1 / max|x|)`` bits, sign included, with one code kept back for the
-    positive end, and restricted to 1, 2, 4, 8. Where ``most_bits`` are too few the step is as small as they allow.
+    A step is twice the bound. The bits are AC-GC's ``-log2(bound) - log2(1 / max|x|)``, sign included, with one code kept back
+    for the positive end, rounded up to 1, 2, 4 or 8. If ``most_bits`` are too few, the step is as small as they allow.
     """
     above, below = _reach(edges)
     steps = torch.maximum(above / (2 * bound) + 1, below / (2 * bound))
@@ -85,11 +85,11 @@ def division_scales(
     S: float,  # noqa: N803
     residuals: ResidualMaxima = residual_maxima,
 ) -> Tensor:
-    """Multipliers of division with the channel's range: residuals of at most S times half the codes' range.
+    """Return multipliers of division with the channel's range: residuals of at most S times half the codes' range.
 
-    Blocks that hold rows of several channels have one mean, so that a channel's residuals depend on other scales too;
-    there the result is approached in a few steps, and what is left saturates. ``residuals`` computes what
-    :func:`~actcodec.golden.block_statistics.residual_maxima` does.
+    Blocks with rows of several channels have one mean, so that a channel's residuals depend on the scales of other channels.
+    There, a few corrections approach the result, and remaining excesses saturate. ``residuals`` is a function like
+    :func:`~actcodec.golden.block_statistics.residual_maxima`.
     """
     limit = S * (settings.levels << settings.step_log2 >> 1)
     k = full_scales(largest)
@@ -103,7 +103,7 @@ def division_scales(
 
 @dataclass(frozen=True, eq=False)
 class ChannelRanges:
-    """What a first pass knows of each channel, float64 (channels,)."""
+    """Bounds of each channel from a first pass, float64 (channels,)."""
 
     least: Tensor  #: no value is below it
     greatest: Tensor  #: no value is above it
@@ -111,19 +111,19 @@ class ChannelRanges:
 
 
 def channel_ranges(statistics: Tensor, view: MatrixView, k: Tensor) -> ChannelRanges:
-    """Reduce the statistics of all blocks of a job to those of channels.
+    """Reduce the statistics of all blocks of a job to bounds of channels.
 
-    A block that holds rows of several channels counts for each of them, so that bounds may be wide there. UserError for a
-    channel with a value at the end of SFPR's range: nothing is known of what lies beyond.
+    A block with rows of several channels counts for each of them, so that bounds may be wide there. Raises UserError for a
+    channel with a value at the end of SFPR's range, because values beyond it are unknown.
 
     Parameters
     ----------
     statistics
         Mean, least and greatest integer of each block, int32 (view.blocks, 3): :func:`actcodec.golden.division.statistics`.
     view
-        Of the job.
+        View of the job.
     k
-        Multipliers of that pass, float32 (channels,).
+        Multipliers of the first pass, float32 (channels,).
     """
     mean, least, greatest = statistics.view(-1, view.row_beats, statistics.shape[1]).unbind(2)
     beyond = torch.maximum(greatest - mean, mean - least)
@@ -137,23 +137,23 @@ def channel_ranges(statistics: Tensor, view: MatrixView, k: Tensor) -> ChannelRa
     if bool(saturated.any()):
         channel = int(saturated.nonzero()[0])
         raise UserError(f"channel {channel} reaches the end of 16 bits in the first pass: repeat it with a smaller multiplier")
-    # An integer is off by up to a half, and so is a mean.
+    # Integers and means each have an error of up to a half.
     scale = k.to(torch.float64)
     return ChannelRanges((below - 0.5) / scale, (above + 0.5) / scale, (largest(beyond) + 1) / scale)
 
 
 def ranged_scales(ranges: ChannelRanges, settings: AffineSettings, S: float) -> Tensor:  # noqa: N803
-    """As :func:`division_scales`, from what a first pass through the unit found."""
+    """Return multipliers as :func:`division_scales` does, but from the bounds that a first pass through the unit found."""
     limit = S * (settings.levels << settings.step_log2 >> 1)
     return torch.minimum(full_scales(torch.maximum(ranges.greatest, -ranges.least)), limit / ranges.residual)
 
 
 def blpa_scales(gamma: Tensor, beta: Tensor, settings: AffineSettings, scale_bits: int) -> tuple[Tensor, Tensor]:
-    """Multipliers (float32) and offsets (int16) of BLPA's range ``beta - 3 gamma`` to ``beta + 3 gamma``.
+    """Return multipliers (float32) and offsets (int16) of BLPA's range ``beta - 3 gamma`` to ``beta + 3 gamma``.
 
-    Takes float64 (channels,). A gamma with which the offset would not fit 16 bits is raised. The offset follows from the
-    multiplier as it is after rounding. A channel of zeros, whose beta and gamma are 0, has an offset of minus half a step: the
-    middle of the step in which zero then lies is decoded as 0.0.
+    Takes float64 (channels,). A gamma whose offset would exceed 16 bits is raised. The offset follows from the rounded
+    multiplier. A channel of zeros, whose beta and gamma are 0, has an offset of minus half a step: zero then lies in a step
+    whose middle is decoded as 0.0.
     """
     step, whole = 1 << settings.step_log2, 1 << (settings.bits + settings.step_log2)
     most = MOST // step

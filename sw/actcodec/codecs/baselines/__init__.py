@@ -1,1 +1,1 @@
-"""What others do and this project compares with: Gist, cDMA+, vDNN."""
+"""Methods of others with which this project compares: Gist, cDMA+, vDNN, bfloat16, 8 bits by row."""

@@ -1,4 +1,4 @@
-"""Storage in bfloat16: the upper half of every float32, rounded to nearest. The usual way to save memory without a codec."""
+"""Storage in bfloat16, the upper half of every float32, rounded to nearest: the usual way to save memory without a codec."""
 
 from __future__ import annotations
 
@@ -15,37 +15,38 @@ from actcodec.codecs.compressed import Packed
 
 @dataclass(frozen=True, eq=False)
 class Bf16Form:
-    """A tensor in 16 bits per value."""
+    """Tensor in 16 bits per value."""
 
     dtype: torch.dtype
-    values: Tensor  #: bfloat16, or what the tensor was if that has 16 bits too
+    values: Tensor  #: bfloat16, or the tensor's own dtype if that has 16 bits
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the values (shape and format are not counted)."""
+        """Return the bytes of the values (shape and format are not counted)."""
         return self.values.nbytes
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: no bitstream is defined for it."""
+        """Raise UserError: no bitstream is defined for this form."""
         raise UserError("codec 'bf16' has no bitstream: use bypass of a tensor in bfloat16")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The tensor, in memory of its own."""
+        """Return the tensor, in memory of its own."""
         return self.values.to(self.dtype, copy=True)
 
 
 @dataclass
 class Bf16Codec(Codec):
-    """``bf16``: every value in bfloat16. Any shape; tensors in 16 bits stay as they are.
+    """Codec ``bf16``: every value in bfloat16. Takes any shape; tensors in 16 bits stay as they are.
 
-    Rounding is to nearest, ties to even; what would become infinite becomes the greatest number. NaN and infinity are refused.
+    Rounding is to nearest, ties to even; values that would become infinite become the greatest number. NaN and infinity are
+    refused.
     """
 
     name = "bf16"
     centred = True
 
     def compress(self, x: Tensor) -> Bf16Form:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         check_input(x)
         check_finite(x)
         if x.dtype != torch.float32:
@@ -54,5 +55,5 @@ class Bf16Codec(Codec):
         return Bf16Form(x.dtype, x.detach().to(torch.bfloat16).clamp_(-greatest, greatest))
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()

@@ -22,7 +22,7 @@ from actcodec.golden.pieces import pieces
 from actcodec.golden.sfpr import check_nonfinite_policy
 from actcodec.golden.wide_codes import pack_wide, put_wide, take_wide, wide_bytes
 
-#: Values of a row; a column number is one byte.
+#: Number of values of a row; a column number is one byte.
 COLUMNS = 256
 _FLAG_BYTES = 1
 _START = torch.int32
@@ -30,32 +30,32 @@ _START = torch.int32
 
 @dataclass(frozen=True, eq=False)
 class GistForm:
-    """A tensor in small floating-point numbers: all of them, or those that are not zero and where they stand."""
+    """Tensor in small floating-point numbers: all values, or the nonzero ones with their positions."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     dpr: str  #: format of the values
-    codes: Tensor  #: uint8 (bytes,): packed codes of the values that are kept
+    codes: Tensor  #: uint8 (bytes,): packed codes of the kept values
     row_starts: Tensor  #: int32 (rows + 1,): number of the first kept value of each row, and of all; empty in the dense form
-    columns: Tensor  #: uint8 (kept values,): place in the row; empty in the dense form
+    columns: Tensor  #: uint8 (kept values,): column of each; empty in the dense form
 
     @property
     def is_sparse(self) -> bool:
-        """Whether only values that are not zero are kept."""
+        """Return whether only nonzero values are kept."""
         return self.row_starts.numel() > 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes of codes, row starts, columns, and one that says which form it is (shape and formats are not counted)."""
+        """Return the bytes of codes, row starts, columns, and one byte for the form (shape and formats are not counted)."""
         parts = (self.codes, self.row_starts, self.columns)
         return _FLAG_BYTES + sum(part.numel() * part.element_size() for part in parts)
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: no bitstream is defined for it."""
+        """Raise UserError: no bitstream is defined for this form."""
         raise UserError("codecs gist and gist-csr have no bitstream: use sfpr or sfpr+zvc")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor."""
+        """Return the reconstructed tensor."""
         kept = self.columns.numel() if self.is_sparse else prod(self.shape)
         rebuilt = torch.zeros(prod(self.shape), dtype=self.dtype, device=self.codes.device)
         kind = MINIFLOATS[self.dpr]
@@ -65,7 +65,7 @@ class GistForm:
         return rebuilt.view(self.shape)
 
     def _places(self, part: slice) -> Tensor:
-        """Where some of the kept values of the sparse form stand, int64."""
+        """Return the positions of some kept values of the sparse form, int64."""
         kept = torch.arange(part.start, part.stop, dtype=_START, device=self.columns.device)
         rows = torch.searchsorted(self.row_starts, kept, right=True) - 1
         return rows * COLUMNS + self.columns[part]
@@ -73,12 +73,12 @@ class GistForm:
 
 @dataclass
 class GistCodec(Codec):
-    """``gist``: DPR, every value rounded to a smaller floating-point number. Any shape.
+    """Codec ``gist``: DPR, every value rounded to a smaller floating-point number. Takes any shape.
 
     Parameters
     ----------
     dpr
-        Format: ``fp16``, ``fp10`` or ``fp8`` (:mod:`actcodec.golden.minifloat`). Packed without gaps.
+        Format: ``fp16``, ``fp10`` or ``fp8`` (:mod:`actcodec.golden.minifloat`), packed without gaps.
     nonfinite
         ``raise`` refuses NaN and infinity; ``saturate`` turns NaN into 0 and infinity into the greatest number.
     """
@@ -95,22 +95,22 @@ class GistCodec(Codec):
         check_nonfinite_policy(self.nonfinite)
 
     def compress(self, x: Tensor) -> GistForm:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return self._dense(self._checked(x), x)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()
 
     def _checked(self, x: Tensor) -> Tensor:
-        """The values (n,)."""
+        """Return the values, (n,); raise UserError for tensors that cannot be compressed."""
         check_input(x)
         if self.nonfinite == "raise":
             check_finite(x)
         return x.detach().resolve_neg().flatten()
 
     def _encoded(self, values: Tensor) -> Tensor:
-        """int32 (n,) of values (n,)."""
+        """Return the codes of values (n,), int32 (n,)."""
         return MINIFLOATS[self.dpr].encode(values.to(torch.float32))
 
     def _dense(self, values: Tensor, x: Tensor) -> GistForm:
@@ -124,7 +124,7 @@ class GistCodec(Codec):
 
 @dataclass
 class GistCsrCodec(GistCodec):
-    """``gist-csr``: only values that DPR does not round to zero, in rows of 256 values; all of them where that is smaller.
+    """Codec ``gist-csr``: rows of 256 values without those that DPR rounds to zero; the dense form where that is smaller.
 
     A kept value costs its code and one byte, a row four bytes: CSR is smaller than DPR alone when more than 34 % (fp16), 45 %
     (fp10) or 51 % (fp8) of the values are zero. A negative zero comes back as zero in CSR.
@@ -135,7 +135,7 @@ class GistCsrCodec(GistCodec):
     name = "gist-csr"
 
     def compress(self, x: Tensor) -> GistForm:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         values, kind = self._checked(x), MINIFLOATS[self.dpr]
         rows = -(-values.numel() // COLUMNS)
         counts = torch.zeros(rows, dtype=_START, device=x.device)
@@ -148,7 +148,7 @@ class GistCsrCodec(GistCodec):
             return self._dense(values, x)
         starts = torch.zeros(rows + 1, dtype=_START, device=x.device)
         torch.cumsum(counts, 0, dtype=_START, out=starts[1:])
-        codes = torch.empty(count, dtype=torch.int16, device=x.device)  # as many bits as a format has at most
+        codes = torch.empty(count, dtype=torch.int16, device=x.device)  # no format has more than 16 bits
         columns = torch.empty(count, dtype=torch.uint8, device=x.device)
         first = 0
         for _, kept, places in self._kept(values):
@@ -157,7 +157,7 @@ class GistCsrCodec(GistCodec):
         return GistForm(tuple(x.shape), x.dtype, self.dpr, pack_wide(codes, kind.bits), starts, columns)
 
     def _kept(self, values: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Pieces of values, each of whole rows; the codes in them that are not zero, int32; and their places there, int64."""
+        """Yield pieces of whole rows, the nonzero codes in each, int32, and their positions in the piece, int64."""
         magnitudes = MINIFLOATS[self.dpr].magnitudes - 1
         for part in pieces(values.numel(), values.device):
             codes = self._encoded(values[part])

@@ -1,7 +1,7 @@
-"""Eight bits by row: integers with one scale for what lies along the last dimension, as libraries for 8-bit layers have them.
+"""Integers of eight bits with one scale per row of the last dimension, as in libraries for 8-bit layers.
 
-Of a row with the greatest magnitude m a value x is kept as round(127 x / m), ties to even, which stands for that times m / 127.
-That is the vector-wise quantisation of Dettmers et al., "LLM.int8()", NeurIPS 2022, section 3.1, without its outliers.
+In a row with the greatest magnitude m, a value x is stored as round(127 x / m), ties to even, and decoded to that times m /
+127. This is the vector-wise quantisation of Dettmers et al., "LLM.int8()", NeurIPS 2022, section 3.1, without its outliers.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from actcodec.codecs.compressed import Packed
 from actcodec.golden.formats import quotient
 from actcodec.golden.pieces import piece_values
 
-#: What the greatest magnitude of a row becomes.
+#: Integer of a row's greatest magnitude.
 FULL_SCALE = torch.iinfo(torch.int8).max
 
 
 @dataclass(frozen=True, eq=False)
 class Int8RowsForm:
-    """A tensor as integers, and the greatest magnitude of each row."""
+    """Tensor as integers, and the greatest magnitude of each row."""
 
     dtype: torch.dtype
     codes: Tensor  #: int8, in the shape of the tensor
@@ -33,15 +33,15 @@ class Int8RowsForm:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of integers and magnitudes (shape and format are not counted)."""
+        """Return the bytes of integers and magnitudes (shape and format are not counted)."""
         return self.codes.nbytes + self.greatest.nbytes
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: no bitstream is defined for it."""
+        """Raise UserError: no bitstream is defined for this form."""
         raise UserError("codec 'int8-rows' has no bitstream: use sfpr")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor."""
+        """Return the reconstructed tensor."""
         rebuilt = torch.empty_like(self.codes, dtype=self.dtype)
         for into, codes, greatest in _in_pieces(_rows(rebuilt), _rows(self.codes), self.greatest[:, None]):
             into.copy_(quotient(codes.to(torch.float32), FULL_SCALE) * greatest)
@@ -50,13 +50,13 @@ class Int8RowsForm:
 
 @dataclass
 class Int8RowsCodec(Codec):
-    """``int8-rows``: 8 bits per value with one scale per row, the last dimension. Any shape. NaN and infinity are refused."""
+    """Codec ``int8-rows``: 8 bits per value with one scale per row of the last dimension. Refuses NaN and infinity."""
 
     name = "int8-rows"
     centred = True
 
     def compress(self, x: Tensor) -> Int8RowsForm:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         check_input(x)
         check_finite(x)
         values = x.detach().contiguous()
@@ -69,17 +69,17 @@ class Int8RowsCodec(Codec):
         return Int8RowsForm(x.dtype, codes, greatest)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()
 
 
 def _rows(x: Tensor) -> Tensor:
-    """A tensor in one piece as (rows, values)."""
+    """Return a contiguous tensor as (rows, values)."""
     return x.view(-1, x.shape[-1])
 
 
 def _in_pieces(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Tensors (rows, ...) some rows at a time, by the first one."""
+    """Yield tensors (rows, ...) some rows at a time, as many as suit the first one."""
     rows, values = tensors[0].shape
     step = max(1, piece_values(rows * values, tensors[0].device) // values)
     return (tuple(one[first : first + step] for one in tensors) for first in range(0, rows, step))

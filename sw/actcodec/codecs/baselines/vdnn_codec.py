@@ -1,4 +1,4 @@
-"""vDNN (Rhu et al., MICRO 2016): activations wait in host memory as they are. CUDA only; on the CPU nothing moves."""
+"""vDNN (Rhu et al., MICRO 2016): unchanged activations wait in host memory. CUDA only; on the CPU nothing moves."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from actcodec.offload.host_swap import HostSwap
 
 @dataclass
 class VdnnCodec(Codec):
-    """``vdnn``: the bytes as they are, copied to pinned host memory on a stream of its own; lossless, ratio 1.
+    """Codec ``vdnn``: copies the bytes to pinned host memory on a separate stream; lossless, ratio 1.
 
-    A tensor on the CPU is in host memory already: it is copied, as codec ``none`` does, and not moved.
+    A tensor on the CPU is in host memory already: it is copied, as with codec ``none``, and not moved.
     """
 
     name = "vdnn"
@@ -25,11 +25,11 @@ class VdnnCodec(Codec):
         self._swap = HostSwap()
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         check_input(x)
-        # A copy on the device first: the model may change its tensor in place while this one is on its way.
+        # A copy on the device comes first: the model may change its tensor in place during the transfer.
         return self._swap.out(RawCopy(x.detach().clone()))
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()

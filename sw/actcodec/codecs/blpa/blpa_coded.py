@@ -1,10 +1,10 @@
-"""BLPA's copy without end: as many steps as values reach, predicted from their neighbours, entropy coded.
+"""BLPA's copy with unlimited range: as many steps as values reach, predicted from their neighbours, entropy coded.
 
-The paper spends K bits on every value, so that the range has to end at ``beta +- 3 gamma``, and neighbours that are alike cost
-as much as others. Here the steps are the same, ``6 gamma / 2**K``, but they go on beyond the range, and what prediction
-(:mod:`actcodec.golden.lorenzo`) leaves over of their numbers is written in as few bits as it needs
-(:mod:`actcodec.golden.integer_coder`), as in codec ``cusz``. K may be any number: it says how fine steps are, and nothing about
-what they cost. Signs are kept as in codec ``blpa-float``: no step goes across zero, and zero belongs to the step below.
+The paper uses K bits for every value, so that the range has to end at ``beta +- 3 gamma``, and similar neighbours cost as much
+as others. Here the steps are the same, ``6 gamma / 2**K``, but continue beyond the range; their numbers are predicted
+(:mod:`actcodec.golden.lorenzo`) and the differences coded in as few bits as they need (:mod:`actcodec.golden.integer_coder`),
+as in codec ``cusz``. K may be any number: it sets the step and not the size. Signs are kept as in codec ``blpa-float``: no step
+goes across zero, and zero belongs to the step below.
 """
 
 from __future__ import annotations
@@ -28,59 +28,62 @@ from actcodec.golden.integer_coder import CodedIntegers
 from actcodec.golden.lorenzo import MAX_MAGNITUDE
 from actcodec.golden.shapes import header_bytes, per_channel
 
-#: Steps, as the option has them.
+#: Least and greatest value of the option ``bits``.
 LEAST_BITS, MOST_BITS = 1, 12
 
 
 @dataclass(frozen=True, eq=False)
 class CodedCopy:
-    """A :class:`~actcodec.codecs.copies.SteppedCopy`. Code c: the values above c steps up to c + 1, by their middle."""
+    """:class:`~actcodec.codecs.copies.SteppedCopy` in which code c stands for values above c and up to c + 1 steps.
+
+    Values are decoded to the middle of their step.
+    """
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     step: Tensor  #: float32 (channels,), positive
-    rectified: bool  #: no value was negative: what is decoded as negative becomes zero
+    rectified: bool  #: no value was negative: negative reconstructions become zero
     dimensions: int  #: axes that predict, 0 to 3
     coded: CodedIntegers
-    coder: PredictedCoder  #: what computes
+    coder: PredictedCoder  #: computes the values
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a header, the shape, steps and coded differences."""
+        """Return the bytes of a header, the shape, steps and coded differences."""
         return header_bytes(self.shape) + self.step.numel() * self.step.element_size() + self.coded.nbytes
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: a floating-point form is not a stream."""
+        """Raise UserError: a floating-point form is not a stream."""
         raise no_bitstream()
 
     def keep_signs(self, x: Tensor) -> None:
-        """Nothing: no step goes across zero."""
+        """Do nothing: no step goes across zero, so that signs are exact."""
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The values a' in shape and dtype of the original, by the codec's own backend; beyond the dtype: its extremes."""
+        """Return the values in shape and dtype of the original, limited to the dtype's range, by the codec's own backend."""
         return self.rebuilt()
 
     def rebuilt(self, line: Line | None = None) -> Tensor:
-        """See :class:`~actcodec.codecs.copies.Copy`."""
+        """Implement :class:`~actcodec.codecs.copies.Copy`."""
         predicted = Predicted(self.dimensions, self.coded, self.step.new_zeros(0, dtype=torch.int64))
         return self.coder.middles(predicted, self.step, self.shape, self.dtype, rectified=self.rectified, line=line)
 
 
 @dataclass
 class BlpaCodedCodec(SteppedCopyCodec):
-    """``blpa-coded``: any tensor in steps of ``6 gamma / 2**bits``, predicted and coded; gamma is the deviation of its channel.
+    """Codec ``blpa-coded``: steps of ``6 gamma / 2**bits``, predicted and coded; gamma is the deviation of a channel.
 
-    Signs are kept; nothing is random; no error is greater than half a step. Zero has no code of its own: it is decoded as half
-    a step below, or as zero in tensors without negative values.
+    Takes any shape. Signs are kept; nothing is random; no error is greater than half a step. Zero has no code of its own: it is
+    decoded as half a step below, or as zero in tensors without negative values.
 
-    Policy ``blpa-coded`` (:mod:`actcodec.policies.norm_groups`) takes gamma from batch normalisation where there is one.
+    Policy ``blpa-coded`` (:mod:`actcodec.policies.norm_groups`) takes gamma from batch normalisation if there is one.
 
     Parameters
     ----------
     bits
         K, 1 to 12, whole or not: 2**K steps reach from three deviations below the mean to three above.
     backend
-        ``torch``, or what computes the same in less time, such as ``native``.
+        ``torch``, or a backend that computes the same in less time, such as ``native``.
     """
 
     bits: float = 3.5
@@ -96,16 +99,16 @@ class BlpaCodedCodec(SteppedCopyCodec):
 
     @property
     def arithmetic(self) -> Backend:
-        """See :class:`~actcodec.codecs.copies.CopyCodec`."""
+        """Implement :class:`~actcodec.codecs.copies.CopyCodec`."""
         return self._backend
 
     def steps(self, beta: Tensor, gamma: Tensor, dtype: torch.dtype) -> Tensor:
-        """See :class:`SteppedCopyCodec`."""
+        """Implement :class:`SteppedCopyCodec`."""
         step = 2 * BLPA_REACH * gamma.to(torch.float64).abs() / 2**self.bits
         return step.clamp(least_step(dtype), torch.finfo(torch.float32).max).to(torch.float32)
 
     def copy(self, x: Tensor, middle: Tensor, deviation: Tensor, *, rectified: bool = False) -> CodedCopy:
-        """See :class:`SteppedCopyCodec`; steps are wider where a value would have more than 2**27 of them."""
+        """Implement :class:`SteppedCopyCodec`; steps are wider where a value would have more than 2**27 of them."""
         x, coder = x.detach(), self._backend.predicted_coder()
         widest = self._backend.channel_maxima(per_channel(x)).to(torch.float32) / (MAX_MAGNITUDE / 2)
         step = torch.maximum(self.steps(middle, deviation, x.dtype), widest)

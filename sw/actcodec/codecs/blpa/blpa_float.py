@@ -1,11 +1,11 @@
 """BLPA's fixed-point copies as published: floating-point steps, signs kept without exception (section 3.2).
 
-The integer codec ``blpa`` cannot serve here. It starts from SFPR's 16-bit integers, in which small negative values are zero, it
-takes zero for positive, and where zero lies beyond ``beta +- 3 gamma`` signs are lost: ReLU's gradient would not be exact.
-Here three things differ from the formula of the paper, where it would break the promise that the sign of a value is kept:
+The integer codec ``blpa`` does not keep all signs. It starts from SFPR's 16-bit integers, in which small negative values are
+zero; it takes zero for positive; and signs are lost where zero lies beyond ``beta +- 3 gamma``. ReLU's gradient would not be
+exact. Three points differ from the paper's formula, which would also lose signs:
 
-- a value on the border of two steps belongs to the lower one, so that zero is not positive, as ReLU has it;
-- where ``beta +- 3 gamma`` does not reach one step across zero, the range is extended until it does, so that steps are wider;
+- a value on the border of two steps belongs to the lower one, so that zero is not positive, as in ReLU;
+- if ``beta +- 3 gamma`` does not reach one step across zero, the range is extended until it does, and steps are wider;
 - gamma may be negative or zero: its magnitude counts.
 
 Codes are limited at both ends, unlike in the published code.
@@ -33,24 +33,24 @@ _GOLDEN = StepQuantizer()
 
 @dataclass(frozen=True, eq=False)
 class FixedPoint:
-    """Steps of channels. Code c stands for the values above ``first + c`` steps up to ``first + c + 1``, by their middle."""
+    """Steps of channels; code c stands for values above ``first + c`` and up to ``first + c + 1`` steps."""
 
     bits: int
     step: Tensor  #: float32 (channels,), positive
-    first: Tensor  #: int16 (channels,), ``1 - 2**bits`` to -1: steps below and above zero are always among the codes
+    first: Tensor  #: int16 (channels,), ``1 - 2**bits`` to -1: the steps below and above zero always have codes
 
     @classmethod
     def around(cls, beta: Tensor, gamma: Tensor, bits: int, dtype: torch.dtype) -> FixedPoint:
-        """The range ``beta - 3 |gamma|`` to ``beta + 3 |gamma|``, extended across zero where need be.
+        """Return steps for the range ``beta - 3 |gamma|`` to ``beta + 3 |gamma|``, extended across zero if necessary.
 
         Parameters
         ----------
         beta, gamma
             Finite floats (channels,).
         bits
-            Per value: 1, 2, 4 or 8 (paper: K).
+            Bits per value: 1, 2, 4 or 8 (paper: K).
         dtype
-            Of the decoded values: a step must not vanish in it.
+            Dtype of the decoded values, in which a step must not vanish.
         """
         levels, half = 1 << bits, 1 << (bits - 1)
         beta, gamma = beta.to(torch.float64), gamma.to(torch.float64).abs()
@@ -65,50 +65,50 @@ class FixedPoint:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of both parameters."""
+        """Return the bytes of both parameters."""
         return sum(part.numel() * part.element_size() for part in (self.step, self.first))
 
 
 @dataclass(frozen=True, eq=False)
 class BlpaForm:
-    """A K-bit copy of a tensor whose channels are counted by the second axis (a tensor of rank 1 is one channel)."""
+    """K-bit copy of a tensor; axis 1 counts channels, and a tensor of rank 1 is one channel."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     grid: FixedPoint
-    rectified: bool  #: no value was negative: what is decoded as negative becomes zero
+    rectified: bool  #: no value was negative: negative reconstructions become zero
     packed: Tensor  #: uint8 (ceil(values * bits / 8),)
-    quantizer: StepQuantizer  #: what computes
+    quantizer: StepQuantizer  #: computes the values
 
     @classmethod
     def of(cls, x: Tensor, grid: FixedPoint, *, rectified: bool = False, quantizer: StepQuantizer = _GOLDEN) -> BlpaForm:
-        """The copy of a float tensor."""
+        """Return the copy of a float tensor."""
         packed = quantizer.pack(x.detach(), grid.step, grid.first, grid.bits)
         return cls(tuple(x.shape), x.dtype, grid, rectified, packed, quantizer)
 
     @property
     def step(self) -> Tensor:
-        """float32 (channels,), positive."""
+        """Return the steps, float32 (channels,), positive."""
         return self.grid.step
 
     @property
     def nbytes(self) -> int:
-        """Bytes of codes, steps and first codes (shape, format and the flag are not counted)."""
+        """Return the bytes of codes, steps and first codes (shape, format and the flag are not counted)."""
         return self.packed.numel() + self.grid.nbytes
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: a floating-point form is not a stream."""
+        """Raise UserError: a floating-point form is not a stream."""
         raise no_bitstream()
 
     def keep_signs(self, x: Tensor) -> None:
-        """Nothing: no step goes across zero."""
+        """Do nothing: no step goes across zero, so that signs are exact."""
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The values a' in shape and dtype of the original, by the codec's own backend; beyond the dtype: its extremes."""
+        """Return the values in shape and dtype of the original, limited to the dtype's range, by the codec's own backend."""
         return self.rebuilt()
 
     def rebuilt(self, line: Line | None = None) -> Tensor:
-        """See :class:`~actcodec.codecs.copies.Copy`."""
+        """Implement :class:`~actcodec.codecs.copies.Copy`."""
         grid, rectified = self.grid, self.rectified
         return self.quantizer.values(
             self.packed, grid.step, grid.first, grid.bits, self.shape, self.dtype, rectified=rectified, line=line
@@ -117,18 +117,19 @@ class BlpaForm:
 
 @dataclass
 class BlpaFloatCodec(SteppedCopyCodec):
-    """``blpa-float``: BLPA's copy of any tensor, three standard deviations around the mean of each channel. Signs are kept.
+    """Codec ``blpa-float``: BLPA's copy, three standard deviations around the mean of each channel, with exact signs.
 
-    Zero has no code of its own: it is decoded as half a step below, or as zero in tensors without negative values.
+    Takes any shape. Zero has no code of its own: it is decoded as half a step below, or as zero in tensors without negative
+    values.
 
-    Policy ``blpa`` (:mod:`actcodec.policies.norm_groups`) takes the range from batch normalisation where there is one.
+    Policy ``blpa`` (:mod:`actcodec.policies.norm_groups`) takes the range from batch normalisation if there is one.
 
     Parameters
     ----------
     bits
-        Per value: 1, 2, 4 or 8 (paper: K).
+        Bits per value: 1, 2, 4 or 8 (paper: K).
     backend
-        ``torch``, or what computes the same in less time, such as ``native``.
+        ``torch``, or a backend that computes the same in less time, such as ``native``.
     """
 
     bits: int = 4
@@ -143,23 +144,24 @@ class BlpaFloatCodec(SteppedCopyCodec):
 
     @property
     def arithmetic(self) -> Backend:
-        """See :class:`~actcodec.codecs.copies.CopyCodec`."""
+        """Implement :class:`~actcodec.codecs.copies.CopyCodec`."""
         return self._backend
 
     def steps(self, beta: Tensor, gamma: Tensor, dtype: torch.dtype) -> Tensor:
-        """See :class:`SteppedCopyCodec`."""
+        """Implement :class:`SteppedCopyCodec`."""
         return FixedPoint.around(beta, gamma, self.bits, dtype).step
 
     def copy(self, x: Tensor, middle: Tensor, deviation: Tensor, *, rectified: bool = False) -> BlpaForm:
-        """See :class:`SteppedCopyCodec`."""
+        """Implement :class:`SteppedCopyCodec`."""
         grid = FixedPoint.around(middle, deviation, self.bits, x.dtype)
         return BlpaForm.of(x, grid, rectified=rectified, quantizer=self._backend.step_quantizer())
 
 
 def least_step(dtype: torch.dtype) -> float:
-    """The least step of copies.
+    """Return the least step of copies.
 
-    Twice one whose half is a normal number in float32 and not zero in ``dtype``: extended steps can be half as wide.
+    It is twice the least step whose half is a normal number in float32 and not zero in ``dtype``, because extended steps can be
+    half as wide.
     """
     details = torch.finfo(dtype)
     return 4 * max(torch.finfo(torch.float32).smallest_normal, details.smallest_normal * details.eps)

@@ -17,31 +17,31 @@ from actcodec.codecs.actnn.float_forms import HALF_FORMATS, FloatCodec, FloatFor
 from actcodec.codecs.affine.affine_codecs import STOCHASTIC
 from actcodec.golden.pooling import MAP_RANKS, Means, Pooling, map_size
 
-#: What may be kept: both parts, or, for comparison, less (the paper's ablations).
+#: Values of the option ``parts``: both parts, or, for comparison, fewer (the paper's ablations).
 BOTH, LOW, HIGH, PLAIN = PARTS = ("both", "low", "high", "plain")
 
 
 @dataclass(frozen=True, eq=False)
 class DivisionForm:
-    """A tensor as two parts, either of which may be left out."""
+    """Tensor as two parts, either of which may be left out."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     block: int
     means: Tensor  #: 16-bit floats (cells,); empty without a low-frequency part
-    high: FloatForm | None  #: the rest
+    high: FloatForm | None  #: codes of the values less means
 
     @property
     def nbytes(self) -> int:
-        """Bytes of means, parameters and codes (the paper's account: shape, format and block are not counted)."""
+        """Return the bytes of means, parameters and codes (as in the paper, without shape, format and block)."""
         return self.means.numel() * self.means.element_size() + (0 if self.high is None else self.high.nbytes)
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: a floating-point form is not a stream."""
+        """Raise UserError: a floating-point form is not a stream."""
         raise no_bitstream()
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor, float32 arithmetic: nearest upsampling of the means, and the rest."""
+        """Return the reconstructed tensor, computed in float32: nearest upsampling of the means, plus the rest."""
         quantizer = backend_of(backend).range_quantizer()
         means = Means(Pooling.of(self.shape, self.block, self.means.device), self.means) if self.means.numel() else None
         if self.high is not None:
@@ -50,34 +50,34 @@ class DivisionForm:
         return quantizer.upsampled(means, self.shape, self.dtype)
 
 
-#: Side of a cell, more than any map has.
+#: Greatest side of a cell, more than any map has.
 _MOST_SIDE = 65_536
 
 
 @dataclass
 class DivisionFloatCodec(FloatCodec):
-    """``division-float``: DIVISION as published. Means of cells of B x B values, and codes of the rest with a range per map.
+    """Codec ``division-float``: DIVISION as published, with means of B x B cells, and codes of the rest with a range per map.
 
-    A map is what (n, c) counts in (N, C, H, W), and a row of features, pooled along that axis alone, in (N, F) and (N, S, F).
-    Cells are B x B where height and width are multiples of B; see :mod:`actcodec.golden.pooling` for other sizes.
+    In (N, C, H, W) a map is the values of one (n, c); in (N, F) and (N, S, F) it is a row of features, pooled along that axis
+    alone. Cells are B x B where height and width are multiples of B; :mod:`actcodec.golden.pooling` describes other sizes.
 
     Parameters
     ----------
     bits
-        Per value: 1, 2, 4 or 8 (paper: Q).
+        Bits per value: 1, 2, 4 or 8 (paper: Q).
     block
-        Side of a cell, 1 or more (paper: B). A map that is smaller has one mean.
+        Side of a cell, 1 or more (paper: B). A smaller map has one mean.
     half
         Format of means and ranges, ``bf16`` or ``fp16``.
     parts
-        What is kept: ``both``; ``low``, the means alone; ``high``, the codes alone, so that means are lost; ``plain``, codes of
-        the values themselves, with no means. All but ``both`` are the paper's ablations.
+        Parts that are kept: ``both``; ``low``, the means alone; ``high``, the codes alone, so that means are lost; ``plain``,
+        codes of the values themselves, without means. All but ``both`` are the paper's ablations.
     rounding
         ``stochastic`` or ``nearest``.
     seed
-        Of the random numbers, 0 to 2**32 - 1.
+        Seed of the random numbers, 0 to 2**32 - 1.
     backend
-        ``torch``, or what computes the same in less time, such as ``native``.
+        ``torch``, or a backend that computes the same in less time, such as ``native``.
     """
 
     bits: int = 2
@@ -98,16 +98,16 @@ class DivisionFloatCodec(FloatCodec):
         super().__post_init__()
 
     def takes(self, shape: Sequence[int]) -> bool:
-        """Whether ``shape`` is (N, F), (N, S, F) or (N, C, H, W)."""
+        """Return whether ``shape`` is (N, F), (N, S, F) or (N, C, H, W)."""
         return len(shape) in MAP_RANKS and prod(shape) > 0
 
     def compress(self, x: Tensor) -> DivisionForm:
-        """See :class:`~actcodec.codecs.codec.Codec`. Every call draws other random numbers."""
+        """Implement :class:`~actcodec.codecs.codec.Codec`. Every call draws new random numbers."""
         x, shape = self._checked(x), tuple(x.shape)
         half, means = HALF_FORMATS[self.half], None
         if self.parts != PLAIN:
             pooling = Pooling.of(shape, self.block, x.device)
-            # Rounded, as decoding adds them.
+            # Means are rounded first, because decoding adds rounded ones.
             means = Means(pooling, self._quantizer.means(x, pooling).to(half))
             self._check_range(x, means.means)
         high = None if self.parts == LOW else self._quantised(x, prod(map_size(shape)), means)

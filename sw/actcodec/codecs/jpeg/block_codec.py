@@ -1,4 +1,4 @@
-"""What the codecs of 8x8 DCT blocks have in common: the table in use, and shapes."""
+"""Common parts of the codecs of 8x8 DCT blocks: the table in use, and shapes."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from cdu_tools.errors import UserError
 
 from actcodec.golden.block_shapes import has_blocks
 
-#: Name of the piece-wise schedule: optL in the first epochs, optH after them.
+#: Name of the stepwise schedule: optL in the first epochs, then optH.
 OPT_LH = "optLH"
 
 
 class BlockCodec:
-    """Stands before :class:`~actcodec.codecs.codec.Codec` among the bases of a codec with an option ``dqt``."""
+    """Base class of codecs with an option ``dqt``, listed before :class:`~actcodec.codecs.codec.Codec` among their bases."""
 
     name: str
     dqt: str | Sequence[int]
 
     def _check_table(self) -> None:
-        """Read the table if it is a file; UserError for an unknown or bad one. To be called first."""
+        """Read the table if it is a file; raise UserError for an unknown or bad one. Called before all other methods."""
         self._epoch = 0
         self._given = self._table_of_option()
 
     def _table_of_option(self) -> str | tables.Table:
-        """The name of a known table, or divisors."""
+        """Return the name of a known table, or divisors."""
         if isinstance(self.dqt, str) and self.dqt.endswith(SUFFIX):
             return read_table(Path(self.dqt))
         if self.dqt == OPT_LH:
@@ -43,30 +43,30 @@ class BlockCodec:
         return self.dqt if isinstance(self.dqt, str) else found
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell a schedule how many epochs are over; other tables do not change."""
+        """Set the number of epochs that are over, which selects the table of a schedule; other tables do not change."""
         self._epoch = epoch
 
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`~actcodec.codecs.codec.Codec`."""
+        """Implement :class:`~actcodec.codecs.codec.Codec`."""
         return {"epoch": self._epoch}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See :class:`~actcodec.codecs.codec.Codec`."""
+        """Implement :class:`~actcodec.codecs.codec.Codec`."""
         self._epoch = state["epoch"]
 
     @property
     def table(self) -> str | tables.Table:
-        """The table in use: its name, or its 64 divisors."""
+        """Return the table in use: its name, or its 64 divisors."""
         if self._given != OPT_LH:
             return self._given
         return "optL" if self._epoch < tables.LH_SWITCH_EPOCH else "optH"
 
     def takes(self, shape: Sequence[int]) -> bool:
-        """Whether ``shape`` is (N, C, H, W)."""
+        """Return whether ``shape`` is (N, C, H, W) without zero extents."""
         return len(shape) == 4 and prod(shape) > 0
 
     def fits(self, shape: Sequence[int]) -> bool:
-        """Whether ``shape`` is (N, C, H, W) with W >= 8 and N * C * H >= 8."""
+        """Return whether ``shape`` is (N, C, H, W) with W >= 8 and N * C * H >= 8."""
         return has_blocks(shape)
 
     def _check_shape(self, shape: Sequence[int]) -> None:

@@ -31,9 +31,9 @@ from actcodec.golden.sfpr import check_nonfinite_policy, scales_of
 
 @dataclass
 class JpegBaseCodec(BlockCodec, Codec):
-    """``jpeg-base``: SFPR, 8x8 DCT, quantiser with divisors, run lengths and Huffman codes as in a JPEG.
+    """Codec ``jpeg-base``: SFPR, 8x8 DCT, quantiser with divisors, run lengths and Huffman codes as in a JPEG.
 
-    Takes (N, C, H, W); policies give it what they give jpeg-act. A CDU does SFPR of it, blocks ``jpeg_encoder``
+    Takes (N, C, H, W); policies use it for the same tensors as jpeg-act. A CDU does its SFPR, and the blocks ``jpeg_encoder``
     and ``jpeg_decoder`` do the rest.
 
     Parameters
@@ -45,11 +45,11 @@ class JpegBaseCodec(BlockCodec, Codec):
     const_bits, pass1_bits
         Precision of the DCT, by default that of JPEG (:data:`~cdu_spec.dct.IEEE1180`).
     rounding
-        Of the quotients: ``half_away`` as JPEG does, or ``trunc`` as the published code does.
+        Rounding of the quotients: ``half_away`` as in JPEG, or ``trunc`` as in the published code.
     huffman
         ``standard`` tables (ITU-T T.81, Annex K.3), or ``optimal`` ones for each tensor, which the stream then carries.
     backend
-        What computes SFPR and the entropy coder: ``torch``, ``native``, or an object derived from Backend.
+        Backend of SFPR and the entropy coder: ``torch``, ``native``, or an object derived from Backend.
     """
 
     S: float = PUBLISHED_S
@@ -71,7 +71,7 @@ class JpegBaseCodec(BlockCodec, Codec):
         check_nonfinite_policy(self.nonfinite)
         if self.huffman not in HUFFMAN_KINDS:
             raise UserError(f"huffman = {self.huffman!r} is not allowed: use {' or '.join(HUFFMAN_KINDS)}")
-        # A unit's limits are those of its golden model.
+        # CduConfig checks the limits of a unit, which are those of its golden model.
         precision = CduConfig(
             scale_bits=self.scale_bits, const_bits=self.const_bits, pass1_bits=self.pass1_bits, rounding=self.rounding
         )
@@ -79,7 +79,7 @@ class JpegBaseCodec(BlockCodec, Codec):
         self._backend = backend(self.backend)
 
     def compress(self, x: Tensor) -> JpegBaseCompressed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         form = check_input(x)
         self._check_shape(x.shape)
         maps, view = sfpr_maps(x.detach().contiguous()), sfpr_view(x.shape)
@@ -94,12 +94,12 @@ class JpegBaseCodec(BlockCodec, Codec):
         return JpegBaseCompressed(header, r, segment)
 
     def _coefficients(self, maps: Tensor, view: MatrixView, job: Job, shape: Sequence[int], divisors: Sequence[int]) -> Tensor:
-        """Quantised coefficients, int16 (blocks, 64), of a tensor of some shape that SFPR sees as maps."""
+        """Return the quantised coefficients, int16 (blocks, 64), of a tensor of this shape that SFPR sees as maps."""
         quantized = self._backend.compress_tensor(maps, view, job)
         samples = quantized.view(torch.int8).view(view.rows, view.row_beats * LANES)[:, : shape[2] * shape[3]]
         matrix = blocks.padded(samples, MatrixView.of(shape, Mode.JPEG_ACT))
         return jpeg_base.forward(matrix, divisors, self.const_bits, self.pass1_bits, self._rounding)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)

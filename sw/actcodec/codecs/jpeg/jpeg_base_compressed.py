@@ -1,4 +1,4 @@
-"""A tensor compressed by JPEG-BASE."""
+"""Tensors compressed by JPEG-BASE."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from actcodec.golden.jpeg_base_stream import JpegBaseHeader
 
 @dataclass(frozen=True, eq=False)
 class JpegBaseCompressed:
-    """One compressed tensor, its parts in memory: reciprocals and payload stay on the tensor's device."""
+    """Compressed tensor in memory; reciprocals and payload stay on the tensor's device."""
 
     header: JpegBaseHeader
     reciprocals: Tensor  #: float32 (channels,)
@@ -28,30 +28,30 @@ class JpegBaseCompressed:
 
     @property
     def codec(self) -> str:
-        """Name of the codec that made it."""
+        """Return the name of the codec that made the tensor."""
         return JPEG_BASE
 
     @property
     def nbytes(self) -> int:
-        """Length of the serialised stream: header, tables, scales, payload, checksum."""
+        """Return the length of the serialised stream: header, tables, scales, payload, checksum."""
         return self.header.stream_bytes
 
     def to_bytes(self) -> bytes:
-        """The serialised stream (docs/reference/bitstream.md, section 8)."""
+        """Return the serialised stream (docs/reference/bitstream.md, section 8)."""
         return jpeg_base_stream.serialise(self.header, self.reciprocals, self.payload)
 
     def coefficients(self, backend: str | Backend = "torch") -> Tensor:
-        """Quantised blocks, int16 (blocks, 64) in zig-zag order. Raises BitstreamError when the payload is corrupted."""
+        """Return the quantised blocks, int16 (blocks, 64) in zig-zag order; raise BitstreamError for a corrupted payload."""
         return backend_of(backend).entropy_coder().decode(self.payload, self.header.view.blocks, self.header.tables)
 
     def samples(self, backend: str | Backend = "torch") -> Tensor:
-        """What SFPR's values have become, int8 (N*C*H, W). Raises BitstreamError when the payload is corrupted."""
+        """Return the reconstructed values of SFPR, int8 (N*C*H, W); raise BitstreamError for a corrupted payload."""
         header = self.header
         restored = jpeg_base.inverse(self.coefficients(backend), header.divisors, header.const_bits, header.pass1_bits)
         return blocks.untiled(restored, header.view)[: header.view.rows, : header.view.columns]
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor; needs nothing but this stream. ``backend`` decodes the segment and inverts SFPR.
+        """Return the reconstructed tensor, from nothing but this stream; ``backend`` decodes the segment and inverts SFPR.
 
         Raises BitstreamError when the payload is corrupted.
         """
@@ -65,12 +65,12 @@ class JpegBaseCompressed:
 
 
 def sfpr_view(shape: Sequence[int]) -> MatrixView:
-    """The view in which SFPR sees :func:`sfpr_maps` of a tensor (N, C, H, W): one scale per channel."""
+    """Return the view in which SFPR sees :func:`sfpr_maps` of a tensor (N, C, H, W): one scale per channel."""
     n, c, h, w = shape
     return MatrixView.of((n, c, max(h * w, LANES)), Mode.SFPR)
 
 
 def sfpr_maps(x: Tensor) -> Tensor:
-    """A tensor (N, C, H, W) as (N, C, values), its maps filled with zeros to 8 values, or they would share a scale."""
+    """Return (N, C, H, W) as (N, C, values), maps padded with zeros to 8 values, so that channels do not share a scale."""
     maps = x.flatten(2)
     return maps if maps.shape[2] >= LANES else pad(maps, (0, LANES - maps.shape[2]))

@@ -20,19 +20,19 @@ from actcodec.golden.jfif import MAX_SIDE, jfif
 
 
 def jpeg_image(packed: Packed, rows: tuple[int, int] | None = None) -> bytes:
-    """A baseline grayscale JPEG (JFIF) whose samples are the values behind the inverse DCT, plus 128.
+    """Return a baseline grayscale JPEG (JFIF) whose samples are the values after the inverse DCT, plus 128.
 
-    The image is the matrix (N*C*H, W), the maps one below the other.
+    The image is the matrix (N*C*H, W), one map below the other.
 
     Parameters
     ----------
     packed
-        A result of codec ``jpeg-base``, whose entropy-coded segment becomes the file's as it is, or of ``jpeg-act``
-        or ``jpeg-gmc``, whose coefficients are coded anew with the standard tables. A JPEG knows no reconstruction point.
+        Result of codec ``jpeg-base``, whose entropy-coded segment is copied to the file, or of ``jpeg-act`` or ``jpeg-gmc``,
+        whose coefficients are recoded with the standard tables. A JPEG has no reconstruction point.
     rows
-        Rows of the matrix from the first, a multiple of 8, to before the second. Default: all.
+        Rows of the matrix, from the first, a multiple of 8, to before the second. Default: all.
 
-    Raises UserError for other codecs, for rows that are not there, and for more rows or columns than
+    Raises UserError for other codecs, for rows out of range, and for more rows or columns than
     :data:`actcodec.golden.jfif.MAX_SIDE`; BitstreamError when the payload is corrupted.
     """
     if isinstance(packed, JpegBaseCompressed):
@@ -52,7 +52,7 @@ def jpeg_image(packed: Packed, rows: tuple[int, int] | None = None) -> bytes:
 
 
 def _checked_rows(rows: tuple[int, int] | None, view: MatrixView) -> tuple[int, int]:
-    """First row, and the row after the last."""
+    """Return the first row, and the row after the last."""
     size = f"the matrix of {view.rows} x {view.columns} values"
     if view.columns > MAX_SIDE:
         raise UserError(f"{size} does not fit a JPEG, which has at most {MAX_SIDE} columns: use a tensor of narrower maps")
@@ -66,7 +66,7 @@ def _checked_rows(rows: tuple[int, int] | None, view: MatrixView) -> tuple[int, 
 
 
 def _coded_anew(packed: Compressed | JpegBaseCompressed, blocks: slice) -> tuple[HuffmanTables, Tensor]:
-    """Tables and segment of some blocks; optimal tables where the stream has its own."""
+    """Return tables and segment of some blocks; optimal tables if the stream has its own."""
     if isinstance(packed, JpegBaseCompressed):
         kind = STANDARD_TABLES if packed.header.tables == STANDARD else OPTIMAL_TABLES
         return encode(packed.coefficients()[blocks], kind)
@@ -76,5 +76,5 @@ def _coded_anew(packed: Compressed | JpegBaseCompressed, blocks: slice) -> tuple
 
 
 def _in_zigzag(by_column: Sequence[int]) -> tuple[int, ...]:
-    """What stands in a jpeg-act block's order, in zig-zag order. The first is a transposition, so it is its own inverse."""
+    """Return the entries of a jpeg-act block in zig-zag order; jpeg-act's order is a transposition, its own inverse."""
     return tuple(by_column[COEFFICIENT_ORDER[index]] for index in ZIGZAG)

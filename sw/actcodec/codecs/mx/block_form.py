@@ -1,4 +1,4 @@
-"""What is kept of a tensor in NVFP4."""
+"""Tensors compressed in NVFP4."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Nvfp4Form:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a header, the scale and the blocks."""
+        """Return the bytes of a header, the scale and the blocks."""
         return header_bytes(self.shape) + TENSOR_SCALE_BYTES + self.payload.numel()
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: the blocks have no header of their own."""
+        """Raise UserError: the blocks have no header of their own."""
         raise UserError(f"codec {NVFP4!r} has no bitstream: use mxfp4")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor."""
+        """Return the reconstructed tensor."""
         return backend_of(backend).block_quantizer().nvfp4_values(self.payload, self.scale, self.shape, self.dtype)

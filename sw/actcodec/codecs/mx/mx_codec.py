@@ -22,14 +22,14 @@ from actcodec.golden.shapes import per_channel
 
 @dataclass
 class MxInt8Codec(Codec):
-    """``mxint8``: 8-bit integers with a power of two for every 32 values; any shape. The other formats derive from it.
+    """Codec ``mxint8``: 8-bit integers with a power of two for every 32 values; any shape. Base class of the other formats.
 
-    NaN and infinity are refused; what the format itself does with them is that of :mod:`actcodec.golden.mx`.
+    NaN and infinity are refused; :mod:`actcodec.golden.mx` describes how the format itself treats them.
 
     Parameters
     ----------
     scale
-        How the power of two follows from the greatest magnitude: ``floor``, as the specification has it, or ``rceil``, with
+        Rule that derives the power of two from the greatest magnitude: ``floor``, as in the specification, or ``rceil``, with
         which nothing saturates.
     backend
         ``torch``, or an object derived from Backend.
@@ -48,7 +48,7 @@ class MxInt8Codec(Codec):
         self._backend = backend_of(self.backend)
 
     def compress(self, x: Tensor) -> Compressed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         form = check_input(x)
         check_finite(x, self._backend.channel_maxima)
         view, no_scales = MatrixView.of(x.shape, Mode.MX), torch.zeros(0, device=x.device)
@@ -58,53 +58,53 @@ class MxInt8Codec(Codec):
         return Compressed(header, (), no_scales, payload)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
 
 
 @dataclass
 class MxFp8E4m3Codec(MxInt8Codec):
-    """``mxfp8-e4m3``. Parameters as for :class:`MxInt8Codec`."""
+    """Codec ``mxfp8-e4m3``. Parameters as for :class:`MxInt8Codec`."""
 
     name = "mxfp8-e4m3"
 
 
 @dataclass
 class MxFp8E5m2Codec(MxInt8Codec):
-    """``mxfp8-e5m2``. Parameters as for :class:`MxInt8Codec`."""
+    """Codec ``mxfp8-e5m2``. Parameters as for :class:`MxInt8Codec`."""
 
     name = "mxfp8-e5m2"
 
 
 @dataclass
 class MxFp6E2m3Codec(MxInt8Codec):
-    """``mxfp6-e2m3``. Parameters as for :class:`MxInt8Codec`."""
+    """Codec ``mxfp6-e2m3``. Parameters as for :class:`MxInt8Codec`."""
 
     name = "mxfp6-e2m3"
 
 
 @dataclass
 class MxFp6E3m2Codec(MxInt8Codec):
-    """``mxfp6-e3m2``. Parameters as for :class:`MxInt8Codec`."""
+    """Codec ``mxfp6-e3m2``. Parameters as for :class:`MxInt8Codec`."""
 
     name = "mxfp6-e3m2"
 
 
 @dataclass
 class MxFp4Codec(MxInt8Codec):
-    """``mxfp4``. Parameters as for :class:`MxInt8Codec`."""
+    """Codec ``mxfp4``. Parameters as for :class:`MxInt8Codec`."""
 
     name = "mxfp4"
 
 
 @dataclass
 class Nvfp4Codec(Codec):
-    """``nvfp4``: 4-bit numbers, a scale of 8 bits for every 16 of them and one of 32 bits for the tensor; any shape.
+    """Codec ``nvfp4``: 4-bit numbers, a scale of 8 bits for every 16 of them and one of 32 bits for the tensor; any shape.
 
     Parameters
     ----------
     backend
-        ``torch``, or what computes the same in less time, such as ``native``.
+        ``torch``, or a backend that computes the same in less time, such as ``native``.
     """
 
     backend: str | Backend = "torch"
@@ -116,7 +116,7 @@ class Nvfp4Codec(Codec):
         self._backend = backend_of(self.backend)
 
     def compress(self, x: Tensor) -> Nvfp4Form:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         check_input(x)
         largest = self._backend.channel_maxima(per_channel(x.detach()))
         scale = tensor_scale(largest.amax().to(torch.float32))
@@ -124,5 +124,5 @@ class Nvfp4Codec(Codec):
         return Nvfp4Form(tuple(x.shape), x.dtype, scale, payload)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)

@@ -16,7 +16,7 @@ from actcodec.study.data.dataset import Dataset, classification
 _PYTHON, _BINARY = "cifar-10-batches-py", "cifar-10-batches-bin"
 _IMAGE_BYTES = 3 * 32 * 32
 _NPZ_KEYS = ("train_images", "train_labels", "test_images", "test_labels")
-# All that a batch file needs; anything else in a pickle could run code.
+# The classes that a batch file needs; anything else in a pickle could run code.
 _ADMITTED = {
     ("numpy.core.multiarray", "_reconstruct"),
     ("numpy._core.multiarray", "_reconstruct"),
@@ -28,7 +28,7 @@ Part = tuple[np.ndarray, np.ndarray]
 
 
 class _BatchUnpickler(pickle.Unpickler):
-    """Reads arrays, bytes, lists and dictionaries and refuses everything else."""
+    """Read arrays, bytes, lists and dictionaries, and refuse everything else."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ADMITTED:
@@ -37,9 +37,9 @@ class _BatchUnpickler(pickle.Unpickler):
 
 
 def load(data: Path | None) -> Dataset:
-    """The set at ``data``: the folder itself, a folder that holds it, or an .npz file (also ``cifar10.npz`` in the folder).
+    """Return the set at ``data``: the folder itself, one that holds it, or an .npz file (also ``cifar10.npz`` in the folder).
 
-    Raises MissingToolError when it is not there, UserError for malformed files.
+    Raises MissingToolError if it is missing, UserError for malformed files.
     """
     if data is not None:
         for folder in (data / _PYTHON, data):

@@ -1,4 +1,4 @@
-"""One form for all image sets, and finding them by name."""
+"""One form for all image sets, and a function that loads them by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Dataset:
     """
 
     name: str
-    note: str  #: what was done to the images, for reports
+    note: str  #: preparation of the images, for reports
     classes: int
     train_inputs: Tensor
     train_targets: Tensor
@@ -30,7 +30,7 @@ class Dataset:
     test_targets: Tensor
 
     def to(self, device: torch.device) -> Dataset:
-        """The same on a device."""
+        """Return the data set on a device."""
         parts = (self.train_inputs, self.train_targets, self.test_inputs, self.test_targets)
         return Dataset(self.name, self.note, self.classes, *(part.to(device) for part in parts))
 
@@ -42,7 +42,7 @@ def classification(
     test: tuple[np.ndarray, np.ndarray],
     classes: int = 10,
 ) -> Dataset:
-    """A classification set of uint8 images (N, H, W, C) and labels (N,).
+    """Return a classification set of uint8 images (N, H, W, C) and labels (N,).
 
     Images are scaled to mean 0 and standard deviation 1 per channel of the training images. Raises UserError when shapes,
     numbers or labels do not go together.
@@ -71,18 +71,18 @@ def classification(
 
 
 def load(name: str, data: Path | None = None, limit: int | None = None) -> Dataset:
-    """A data set by name.
+    """Return a data set by name.
 
     Parameters
     ----------
     name
         ``digits``, ``photos``, ``cifar10`` or ``fashion-mnist``.
     data
-        Where the files of cifar10 and fashion-mnist are (a folder, or an .npz file for cifar10); $CDU_DATA_DIR otherwise.
+        Location of the files of cifar10 and fashion-mnist (a folder, or an .npz file for cifar10); $CDU_DATA_DIR by default.
     limit
-        Use this many training images (the first ones); all unless given.
+        Number of training images (the first ones); all by default.
 
-    Raises UserError for unknown names and malformed files, MissingToolError when files are not there.
+    Raises UserError for unknown names and malformed files, MissingToolError for missing files.
     """
     from actcodec.study.data import cifar10, fashion_mnist, shipped
 

@@ -16,9 +16,9 @@ _UINT8 = 8
 
 
 def load(data: Path | None) -> Dataset:
-    """The set in the folder ``data`` (or in ``data/fashion-mnist``), images enlarged from 28x28 to 32x32 by a black border.
+    """Return the set in folder ``data`` (or ``data/fashion-mnist``), enlarged from 28x28 to 32x32 by a black border.
 
-    Raises MissingToolError when a file is not there, UserError for malformed ones.
+    Raises MissingToolError if a file is missing, UserError for malformed ones.
     """
     parts = [(_find(data, f"{part}-images-idx3-ubyte"), _find(data, f"{part}-labels-idx1-ubyte")) for part in ("train", "t10k")]
     train, test = ((_images(images), _idx(labels, 1)) for images, labels in parts)
@@ -42,7 +42,7 @@ def _images(file: Path) -> np.ndarray:
 
 
 def _idx(file: Path, rank: int) -> np.ndarray:
-    """A uint8 array of the IDX format: zero, zero, type, rank, extents (big endian), values."""
+    """Return a uint8 array of the IDX format: zero, zero, type, rank, extents (big endian), values."""
     try:
         content = file.read_bytes()
         if file.suffix == ".gz":

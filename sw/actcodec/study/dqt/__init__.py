@@ -1,4 +1,4 @@
-"""DQT optimisation (JPEG-ACT): quantisation tables that fit activations, and what they are worth beside the known ones."""
+"""DQT optimisation (JPEG-ACT): quantisation tables that fit activations, compared with the known ones."""
 
 from actcodec.study.dqt.coefficients import coefficients, histogram
 from actcodec.study.dqt.curves import Curves, Measure

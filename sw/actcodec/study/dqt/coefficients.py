@@ -1,4 +1,4 @@
-"""DCT coefficients of activations, as a quantiser of jpeg-act or jpeg-base meets them."""
+"""DCT coefficients of activations, in the form that a quantiser of jpeg-act or jpeg-base gets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COEFFICIENT_VALUES = torch.arange(COEFFICIENT_MIN, COEFFICIENT_MAX + 1, dtype=to
 
 
 def quantized_matrix(x: Tensor, S: float) -> tuple[Tensor, Tensor]:  # noqa: N803
-    """SFPR's integers of a tensor (N, C, H, W) as the padded matrix, int8 (8 * strips, 8 * n), and its multipliers.
+    """Return SFPR's integers of a tensor (N, C, H, W) as the padded matrix, int8 (8 * strips, 8 * n), and its multipliers.
 
     The multipliers are float32 (C,). Precision is that of the default unit.
     """
@@ -31,14 +31,14 @@ def quantized_matrix(x: Tensor, S: float) -> tuple[Tensor, Tensor]:  # noqa: N80
 
 
 def coefficients(tensors: Iterable[Tensor], S: float) -> Tensor:  # noqa: N803
-    """The coefficients of all blocks of some tensors (N, C, H, W), int16 (blocks, 64), row after row.
+    """Return the coefficients of all blocks of some tensors (N, C, H, W), int16 (blocks, 64), in row order.
 
     Parameters
     ----------
     tensors
         float32, bfloat16 or float16, each with W >= 8 and N * C * H >= 8.
     S
-        Of SFPR.
+        Scale of SFPR.
     """
     config = CduConfig()
     found = [dct(blocks.tiles(quantized_matrix(x, S)[0]), config.const_bits, config.pass1_bits) for x in tensors]
@@ -46,7 +46,7 @@ def coefficients(tensors: Iterable[Tensor], S: float) -> Tensor:  # noqa: N803
 
 
 def histogram(of: Tensor) -> Tensor:
-    """How often each coefficient has each value: float64 (64, 4096), whole numbers, of int16 (blocks, 64) in -2048..2047.
+    """Count the values of each coefficient: float64 (64, 4096), whole numbers, from int16 (blocks, 64) in -2048..2047.
 
     Column j counts ``COEFFICIENT_VALUES[j]``.
     """

@@ -1,4 +1,4 @@
-"""Known tables against tables that were looked for, at equal bytes and at equal error."""
+"""Compare known tables with searched ones, at equal bytes and at equal error."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _IMAGES = ("image30", "image50", "image80")
 
 @dataclass(frozen=True)
 class Comparison:
-    """A known table and the sweep over alpha, interpolated with both axes logarithmic; None where the sweep does not reach."""
+    """A known table and the sweep over alpha, interpolated on two logarithmic axes; None beyond the ends of the sweep."""
 
     table: str
     codec: str
     kind: str
     rounding: str
-    bytes_per_value: float  #: of the known table
+    bytes_per_value: float  #: bytes per value with the known table
     relative_error: float
-    alpha: float | None  #: at which the sweep needs as many bytes
-    error_at_equal_bytes: float | None  #: of the sweep
+    alpha: float | None  #: at which the sweep needs the same bytes
+    error_at_equal_bytes: float | None  #: error of the sweep
     bytes_at_equal_error: float | None
 
 
 def comparisons(study: Study) -> list[Comparison]:
-    """Known tables and some of image quality, with each codec's usual rounding, against those found for what it writes."""
+    """Compare known tables and some of image quality, with each codec's usual rounding, with tables searched for its rate."""
     found = []
     for quantizer in study.settings.compared:
         sweep = study.written(quantizer)
@@ -40,12 +40,12 @@ def comparisons(study: Study) -> list[Comparison]:
 
 
 def errors_at(size: float, sweep: Sequence[Measured]) -> float | None:
-    """Relative error at so many bytes per value, of a sweep in the order of bytes; None outside it."""
+    """Return the relative error at ``size`` bytes per value, of a sweep in the order of bytes; None outside it."""
     return interpolated(size, [one.point.bytes_per_value for one in sweep], [one.point.relative_error for one in sweep])
 
 
 def nearest(size: float, sweep: Sequence[Measured]) -> Measured:
-    """The table of a sweep whose bytes are nearest."""
+    """Return the table of a sweep with the nearest bytes."""
     return min(sweep, key=lambda one: abs(log(one.point.bytes_per_value / size)))
 
 
@@ -70,7 +70,7 @@ def _compare(known: Measured, sweep: Sequence[Measured], codec: str) -> Comparis
 
 
 def interpolated(at: float, xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Linear in the logarithms, between points in any order; None outside of them."""
+    """Interpolate linearly in the logarithms, between points in any order; None outside of them."""
     if not min(xs) <= at <= max(xs):
         return None
     ordered = np.log(sorted(zip(xs, ys, strict=True))).T

@@ -1,7 +1,7 @@
 """Rate and distortion of each coefficient at each step, exact, from histograms (JPEG-ACT, "DQT optimisation").
 
 Rate is a sum over the 64 coefficients of a block, and so is the squared error: the transform is orthonormal (Parseval). An
-entry of the table therefore moves nothing but its own coefficient's rate and error.
+entry of the table therefore changes only its own coefficient's rate and error.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ RATES = (ENTROPY, ZVC)
 
 @dataclass(frozen=True)
 class Measure:
-    """What is measured: a quantiser, and what a coefficient costs.
+    """The measure of a table: a quantiser, and the cost of a coefficient.
 
     ``entropy``
-        Of coefficient i: ``H_i = -sum_q p_i(q) log2 p_i(q)`` in bits, p_i(q) the part of all blocks in which it is quantised
-        to q. No code that gives coefficient i a code of its own and every block the same one does better.
+        Entropy of coefficient i: ``H_i = -sum_q p_i(q) log2 p_i(q)`` in bits, p_i(q) the part of all blocks in which it is
+        quantised to q. It is a lower bound for codes that have one code per coefficient and code every block alike.
     ``zvc``
-        Exactly what ZVC writes: ``1 + 8 P_i(q != 0)`` bits. Only of shifts, which jpeg-act codes so.
+        The exact size that ZVC writes: ``1 + 8 P_i(q != 0)`` bits. For shifts only, which jpeg-act codes in this way.
 
-    UserError for another rate, and for ``zvc`` of divisors.
+    UserError for another rate, and for ``zvc`` with divisors.
     """
 
     quantizer: Quantizer
@@ -71,7 +71,7 @@ class Measure:
 
 
 def entropy(counts: Tensor) -> Tensor:
-    """Entropy in bits of each row of counts, float64 (rows, symbols)."""
+    """Return the entropy in bits of each row of counts, float64 (rows, symbols)."""
     parts = counts / counts.sum(1, keepdim=True)
     return -torch.xlogy(parts, parts).sum(1) / torch.log(torch.tensor(2.0, dtype=torch.float64))
 
@@ -86,14 +86,14 @@ class Curves:
 
     @classmethod
     def of(cls, histogram: Tensor, measure: Measure) -> Curves:
-        """The curves of a histogram."""
+        """Return the curves of a histogram."""
         ladder = range(len(measure.quantizer.steps))
         points = [measure(histogram, torch.full((BLOCK_VALUES,), rung)) for rung in ladder]
         rates, distortions = zip(*points, strict=True)
         return cls(measure.quantizer, torch.stack(rates, 1), torch.stack(distortions, 1))
 
     def cost(self, alpha: float) -> Tensor:
-        """``(1 - alpha) * rate + alpha * distortion``, float64 (64, rungs); the objective is the mean of a table's 64 entries.
+        """Return ``(1 - alpha) * rate + alpha * distortion``, float64 (64, rungs); its mean over a table is the objective.
 
         UserError for an alpha outside 0..1.
         """
@@ -101,17 +101,17 @@ class Curves:
         return (1 - alpha) * self.rate + alpha * self.distortion
 
     def at(self, rungs: Tensor) -> tuple[float, float]:
-        """Bits per coefficient and mean squared error per value of a table, the means over its entries."""
+        """Return bits per coefficient and mean squared error per value of a table, the means over its entries."""
         rows = torch.arange(BLOCK_VALUES)
         return float(self.rate[rows, rungs].mean()), float(self.distortion[rows, rungs].mean())
 
     def objective(self, rungs: Tensor, alpha: float) -> float:
-        """The value that optimisation makes small, of rungs (64,)."""
+        """Return the objective, which optimisation minimises, of rungs (64,)."""
         rate, distortion = self.at(rungs)
         return (1 - alpha) * rate + alpha * distortion
 
 
 def check_alpha(alpha: float) -> None:
-    """UserError for an alpha outside 0..1."""
+    """Raise UserError for an alpha outside 0..1."""
     if not 0 <= alpha <= 1:
         raise UserError(f"alpha = {alpha:g} is not allowed: use a number from 0 (only rate) to 1 (only error)")

@@ -19,7 +19,7 @@ from actcodec.study.setup import TrainingSetup
 
 @dataclass(frozen=True)
 class TableSettings:
-    """Which table is looked for, on which activations. UserError for what does not go together.
+    """Settings of a search for a table. UserError for settings that exclude each other.
 
     Parameters
     ----------
@@ -28,12 +28,12 @@ class TableSettings:
     setup
         The training whose activations are recorded, in the first step of each epoch.
     seed
-        Of the training and of SGD.
+        Seed of the training and of SGD.
     recorded, held_out
-        Files with activations to look for the table on, and to measure it on; without them, those of the training, and those of
-        one of a network one deeper from the next seed.
+        Files with activations for the search, and for the measurement; by default those of the training, and those of
+        a network one deeper with the next seed.
     record
-        File to write the recorded activations to.
+        File to which the recorded activations are written.
     """
 
     table: Settings
@@ -54,11 +54,11 @@ def find_table(settings: TableSettings, command: str, progress: Progress | None 
     Parameters
     ----------
     settings
-        Which table, on which activations; ``record`` of them is written here.
+        Settings of the search; the activations are written to ``record``.
     command
-        What the report says that it was made by.
+        Command that the report names.
     progress
-        Is told what begins.
+        Receives the name of each part that begins.
 
     Raises UserError for files that hold no activations, and for data that do not fit the network.
     """
@@ -93,7 +93,7 @@ def find_table(settings: TableSettings, command: str, progress: Progress | None 
 
 
 def _activations(file: Path | None, setup: TrainingSetup, seed: int, shown: Progress) -> tuple[list[Activation], str]:
-    """Read, or recorded from a training run, and the sentence that says so."""
+    """Return the activations of a file or of a training run, and a sentence with their source."""
     if file is not None:
         return load_activations(file), f"{file}"
     recipe, images = setup.recipe, setup.images

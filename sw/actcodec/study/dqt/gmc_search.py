@@ -1,7 +1,7 @@
 """Tables of shifts for GMC: a descent, entry by entry, on the exact lengths of some blocks.
 
 The length of a block is no sum over its coefficients: four of them share a class, and classes are the contexts of those
-beside them. So no histogram tells it, and the best entry depends on the others.
+beside them. Therefore no histogram gives it, and the best entry depends on the others.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ from actcodec.study.dqt.coefficients import histogram
 from actcodec.study.dqt.curves import Curves, Measure, check_alpha
 from actcodec.study.dqt.quantizer import Quantizer
 
-#: Blocks on which a table is looked for, at equal distances among all.
+#: Number of blocks on which a table is searched, at equal distances among all.
 SAMPLE_BLOCKS = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
 class GmcBlocks:
-    """Some blocks, and what any table of shifts makes of them."""
+    """Some blocks, with their lengths and errors for any table of shifts."""
 
     quantizer: Quantizer
-    coefficients: Tensor  #: int16 (blocks, 64), row after row
-    curves: Curves  #: of these blocks; the errors are those of every table, the rate is the entropy of each coefficient
+    coefficients: Tensor  #: int16 (blocks, 64), in row order
+    curves: Curves  #: curves of these blocks; the errors are those of every table, the rate is the entropy of each coefficient
 
     @classmethod
     def of(cls, coefficients: Tensor, quantizer: Quantizer, most: int = SAMPLE_BLOCKS) -> GmcBlocks:
-        """At most so many of the blocks of coefficients, int16 (blocks, 64), with a quantiser of kind ``shift``."""
+        """Return at most ``most`` of the blocks of coefficients, int16 (blocks, 64), with a quantiser of kind ``shift``."""
         count = min(len(coefficients), most)
         chosen = coefficients[torch.arange(count) * len(coefficients) // count]
         return cls(quantizer, chosen, Curves.of(histogram(chosen), Measure(quantizer)))
 
     def codes(self, rungs: Tensor) -> Tensor:
-        """What GMC codes with a table, int8 (blocks, 64), row after row."""
+        """Return the codes of a table that GMC encodes, int8 (blocks, 64), in row order."""
         return self.quantizer.quantize(self.coefficients, rungs)[0].to(torch.int8)
 
     def column(self, entry: int, rung: int) -> Tensor:
-        """Of one coefficient, int8 (blocks,)."""
+        """Return the codes of one coefficient, int8 (blocks,)."""
         return self.quantizer.quantize(self.coefficients[:, entry], torch.tensor(rung))[0].to(torch.int8)
 
     def at(self, rungs: Tensor) -> tuple[float, float]:
-        """Bits per coefficient and mean squared error per value of a table, given by its rungs (64,)."""
+        """Return bits per coefficient and mean squared error per value of a table, given by its rungs (64,)."""
         return self._bits(int(gmc_lengths(self.codes(rungs)).sum())), self.curves.at(rungs)[1]
 
     def objective(self, rungs: Tensor, alpha: float) -> float:
-        """The value that optimisation makes small, of rungs (64,)."""
+        """Return the objective, which optimisation minimises, of rungs (64,)."""
         rate, distortion = self.at(rungs)
         return (1 - alpha) * rate + alpha * distortion
 
     def objective_of(self, size: int, rungs: Tensor, alpha: float) -> float:
-        """The same where the bytes of all blocks, ``size``, are known."""
+        """Return the objective when ``size``, the bytes of all blocks, is known."""
         return (1 - alpha) * self._bits(size) + alpha * self.curves.at(rungs)[1]
 
     def _bits(self, size: int) -> float:
@@ -65,15 +65,15 @@ class GmcBlocks:
 
 
 def gmc_lengths(codes: Tensor) -> Tensor:
-    """Bytes of GMC of each block, int64 (blocks,), of codes from -128 to 127, integers (blocks, 64), row after row."""
+    """Return the bytes of GMC of each block, int64 (blocks,), for codes -128 to 127, integers (blocks, 64), in row order."""
     return gmc.encode(codes[:, list(COEFFICIENT_ORDER)].to(torch.int8))[1]
 
 
 def descend(blocks: GmcBlocks, alpha: float, starts: Sequence[Tensor]) -> Tensor:
-    """Rungs, int64 (64,), none of whose entries is better one rung up or down, from the best of some tables.
+    """Return rungs, int64 (64,), none of whose entries improves one rung up or down, starting from the best of some tables.
 
-    Entries are tried in turn, coarser before finer, for as long as one of them moves. DC is divided by 8 at least. Of equals
-    it is the table that is found first. UserError for an alpha outside 0..1.
+    Entries are tried in turn, coarser before finer, for as long as one of them moves. DC is divided by 8 at least. Among equals
+    the table found first is kept. UserError for an alpha outside 0..1.
     """
     check_alpha(alpha)
     least = [0] * BLOCK_VALUES
@@ -91,7 +91,7 @@ def descend(blocks: GmcBlocks, alpha: float, starts: Sequence[Tensor]) -> Tensor
                 trial = rungs.clone()
                 trial[entry] += direction
                 column = blocks.column(entry, int(trial[entry]))
-                # Where the coefficient is coded as before, so is its block.
+                # A block with an unchanged coefficient keeps its code.
                 changed = column != codes[:, entry]
                 before, after = codes[changed], codes[changed]
                 after[:, entry] = column[changed]

@@ -1,7 +1,7 @@
-"""What tables cost and what they do to activations, measured on the whole way of a codec.
+"""Measure the rate and the error of tables over the full path of a codec.
 
-The same bytes and the same reconstruction as codecs jpeg-act, jpeg-gmc and jpeg-base, to the last bit; SFPR and the
-transform, which no table changes, are computed once for many tables, and nothing is decoded that was just coded.
+Bytes and reconstruction are those of codecs jpeg-act, jpeg-gmc and jpeg-base, to the last bit; SFPR and the
+transform, which no table changes, are computed once for many tables, and codes are not decoded again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FORMATS = {dtype: form for form, dtype in DTYPES.items()}
 class Point:
     """One table on some activations."""
 
-    bytes_per_value: float  #: of the streams, headers and scales included
+    bytes_per_value: float  #: stream bytes, headers and scales included
     relative_error: float  #: ||x - x'|| / ||x||, mean over the tensors (1 for a tensor of zeros that is not restored)
     squared_error: float  #: mean of (v - v')**2 of SFPR's integers v, padding included
 
@@ -58,21 +58,21 @@ class _Transformed:
 
 
 class Bench:
-    """Activations on which any number of tables is measured, behind the DCT of a usual unit, whatever the quantiser.
+    """Activations on which any number of tables is measured, after the DCT of the default unit, for any quantiser.
 
     Parameters
     ----------
     tensors
-        As for :func:`actcodec.study.dqt.coefficients.coefficients`.
+        As in :func:`actcodec.study.dqt.coefficients.coefficients`.
     S
-        Of SFPR.
+        Scale of SFPR.
     """
 
     def __init__(self, tensors: Sequence[Tensor], S: float) -> None:  # noqa: N803
         self._all = [_transformed(x, S) for x in tensors]
 
     def __call__(self, quantizer: Quantizer, table: str | Sequence[int]) -> Point:
-        """A table by name or by its 64 divisors; with kind ``shift`` as its powers of two. ValueError for no table."""
+        """Measure a table given by name or 64 divisors; kind ``shift`` uses its powers of two. ValueError if it is invalid."""
         steps = quantizer.steps_of(table)
         rungs = quantizer.rungs(steps)
         size, error, squared, padded = 0, 0.0, 0.0, 0
@@ -110,7 +110,7 @@ def _stream_bytes(tensor: _Transformed, quantizer: Quantizer, steps: Sequence[in
 
 
 def _inverse(restored: Tensor, view: MatrixView) -> Tensor:
-    """The padded matrix of SFPR's integers, int8."""
+    """Return the padded matrix of SFPR's integers, int8."""
     config = CduConfig()
     samples = idct(restored.view(-1, BLOCK_SIDE, BLOCK_SIDE), config.const_bits, config.pass1_bits)
     return blocks.untiled(samples.view(-1, BLOCK_VALUES), view)

@@ -1,7 +1,7 @@
-"""Two ways to the 64 entries: exact search, and the finite-difference SGD of the paper.
+"""Two optimisers for the 64 entries: exact search, and the finite-difference SGD of the paper.
 
 The objective is ``(1 - alpha) * rate + alpha * error``, both of :mod:`actcodec.study.dqt.curves`, as a mean over the 64
-coefficients. The DC entry is 8 and stays it.
+coefficients. The DC entry stays 8.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ OPTIMIZERS = (SEARCH, SGD)
 
 
 def search(curves: Curves, alpha: float) -> Tensor:
-    """The rungs with the least objective, int64 (64,): no table has a lower one, since entries do not touch one another.
+    """Return the rungs with the least objective, int64 (64,): no table has a lower one, because entries are independent.
 
-    Of equals the smaller step. UserError for an alpha outside 0..1.
+    Among equals the smaller step is chosen. UserError for an alpha outside 0..1.
     """
     rungs = curves.cost(alpha).argmin(1)
     rungs[0] = curves.quantizer.dc_rung
@@ -44,11 +44,11 @@ class Sgd:
     steps
         Number of updates.
     batch
-        Blocks, drawn anew for each update, of which rate and error are measured.
+        Number of blocks, drawn anew for each update, on which rate and error are measured.
     learning_rate
-        At the start, in octaves per unit of gradient; it falls to zero linearly.
+        Initial rate, in octaves per unit of gradient; it falls to zero linearly.
     seed
-        Of the draws.
+        Seed of the draws.
     """
 
     steps: int = 300
@@ -65,7 +65,7 @@ class Sgd:
     def __call__(
         self, coefficients: Tensor, measure: Measure, alpha: float, on_step: Callable[[], None] = lambda: None
     ) -> Tensor:
-        """Rungs, int64 (64,), from coefficients, int16 (blocks, 64), beginning with 8 in all entries."""
+        """Return rungs, int64 (64,), for coefficients, int16 (blocks, 64), starting with 8 in all entries."""
         check_alpha(alpha)
         ladder = torch.tensor(measure.quantizer.steps, dtype=torch.float64).log2()
         draw = torch.Generator().manual_seed(self.seed)
@@ -80,15 +80,15 @@ class Sgd:
 
 
 def nearest(ladder: Tensor, octaves: Tensor) -> Tensor:
-    """The rungs of an ascending ladder (rungs,) nearest to values (n,), int64 (n,)."""
+    """Return the rungs of an ascending ladder (rungs,) nearest to values (n,), int64 (n,)."""
     return (octaves[:, None] - ladder).abs().argmin(1)
 
 
 def gradient(counts: Tensor, measure: Measure, rungs: Tensor, alpha: float) -> Tensor:
-    """Slope of each coefficient's objective, per octave of its step, float64 (64,).
+    """Return the slope of each coefficient's objective, per octave of its step, float64 (64,).
 
-    The difference between the next coarser and the next finer step, one-sided at the ends of the ladder, divided by their
-    distance. As entries do not touch one another, two measurements give all 64 slopes.
+    The slope is the difference between the next coarser and the next finer step, one-sided at the ends of the ladder, divided
+    by their distance. Entries are independent, so that two measurements give all 64 slopes.
     """
     ladder = torch.tensor(measure.quantizer.steps, dtype=torch.float64).log2()
     coarser, finer = (rungs + 1).clamp(max=len(ladder) - 1), (rungs - 1).clamp(min=0)

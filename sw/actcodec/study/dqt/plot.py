@@ -14,13 +14,13 @@ from actcodec.study.dqt.comparison import errors_at
 from actcodec.study.dqt.quantizer import ENTROPY, GMC, ZVC, Quantizer
 from actcodec.study.dqt.study import Measured, Study, known_tables
 
-# Distinct to colour-blind readers too (Okabe and Ito).
+# Colours that colour-blind readers can tell apart (Okabe and Ito).
 _SEARCHED = {ENTROPY: "#0072B2", ZVC: "#D55E00", GMC: "#D55E00"}
 _IMAGE = "#666666"
 _SCALES = ("#56B4E9", "#0072B2", "#009E73", "#000000", "#E69F00", "#D55E00", "#CC79A7")
-#: Of the axes: smaller streams and larger errors than these nobody trains with.
+#: Limits of the axes: smaller streams and larger errors are of no use in training.
 _BYTES, _ERRORS = (0.1, 1.1), (0.02, 0.6)
-#: The same with GMC.
+#: The limits with GMC.
 _BYTES_GMC = (0.03, 0.6)
 _TICKS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 _MARKERS = {"optL": ("o", "#009E73"), "optH": ("s", "#009E73"), "optsL": ("^", "#CC79A7"), "optsH": ("D", "#CC79A7")}
@@ -28,7 +28,7 @@ _MARKERS |= {f"uniform-{step}": (marker, "#000000") for step, marker in ((8, "v"
 
 
 def rate_distortion(title: str, study: Study) -> bytes:
-    """A PNG with a column for each codec: tables and rounding rules above, values of S, if there are several, below."""
+    """Return a PNG with a column for each codec: tables and rounding rules above, values of S, if there are several, below."""
     compared, several = study.settings.compared, len(study.settings.scales) > 1
     rows = 1 + several
     figure = Figure(figsize=(6.5 * len(compared), 5.25 * rows), dpi=110, layout="constrained")
@@ -77,7 +77,7 @@ def _tables(axes: Axes, study: Study, usual: Quantizer) -> None:
 
 
 def _scales(axes: Axes, study: Study, usual: Quantizer) -> None:
-    """Errors as a part of those with the S of the settings, at equal bytes: the curves themselves lie on one another."""
+    """Plot errors relative to those with the S of the settings, at equal bytes; the curves themselves would coincide."""
     reference = study.written(usual)
     values = sorted(study.settings.scales)
     for S, colour in zip(values, _SCALES * len(values), strict=False):  # noqa: N806

@@ -1,4 +1,4 @@
-"""The quantisers of coefficients and their codecs as one thing: a ladder of steps, the same for each of the 64 coefficients."""
+"""Quantisers of coefficients with their codecs: a ladder of steps, the same for each of the 64 coefficients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from actcodec.golden import div_quantizer, shift_quantizer
 
 DIV, SHIFT = "div", "shift"
 KINDS = (DIV, SHIFT)
-#: What a table costs: the entropy of each coefficient, or what a coder of shifts writes.
+#: Rates of a table: the entropy of each coefficient, or the bytes that a coder of shifts writes.
 ENTROPY, ZVC, GMC = "entropy", Coder.ZVC.label, Coder.GMC.label
 
 
@@ -31,7 +31,7 @@ class Quantizer:
     kind: str
     rounding: Rounding
     point: int = 0  #: reconstruction point of shifts, in eighths of a step, 0 to 4
-    coder: Coder = Coder.ZVC  #: of shifts
+    coder: Coder = Coder.ZVC  #: coder of shifts
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -43,19 +43,19 @@ class Quantizer:
 
     @classmethod
     def usual(cls, kind: str) -> Quantizer:
-        """With the rounding rule that the codec has by default."""
+        """Return the quantiser with the rounding rule that the codec has by default."""
         return cls(kind, DEFAULT_ROUNDING if kind == SHIFT else Rounding.HALF_AWAY)
 
     @property
     def codec(self) -> str:
-        """The codec that quantises so."""
+        """Name of the codec that quantises in this way."""
         if self.kind == DIV:
             return JPEG_BASE
         return JPEG_GMC if self.coder is Coder.GMC else Mode.JPEG_ACT.label
 
     @property
     def written(self) -> str:
-        """The rate that is what the codec writes, or comes near to it."""
+        """Name of the rate that equals, or approximates, the bytes that the codec writes."""
         return ENTROPY if self.kind == DIV else self.coder.label
 
     @property
@@ -67,23 +67,23 @@ class Quantizer:
 
     @property
     def dc_rung(self) -> int:
-        """Of the DC entry, which is not free."""
+        """Rung of the DC entry, which is fixed."""
         return self.steps.index(DC_DIVISOR)
 
     def steps_of(self, table: str | Sequence[int]) -> Table:
-        """The 64 steps that stand in for a table, given by name or by its divisors. ValueError for no table."""
+        """Return the 64 steps for a table, given by name or by its divisors. ValueError for an invalid table."""
         return tuple(1 << shift for shift in shifts_of(table)) if self.kind == SHIFT else divisors(table)
 
     def rungs(self, table: Sequence[int]) -> Tensor:
-        """The rungs of a table, int64 (64,). ValueError for a step that is not on the ladder."""
+        """Return the rungs of a table, int64 (64,). ValueError for a step that is not on the ladder."""
         return torch.tensor([self.steps.index(step) for step in table])
 
     def table(self, rungs: Tensor) -> Table:
-        """The 64 steps of rungs (64,)."""
+        """Return the 64 steps of rungs (64,)."""
         return tuple(self.steps[rung] for rung in rungs.tolist())
 
     def quantize(self, coefficients: Tensor, rungs: Tensor) -> tuple[Tensor, Tensor]:
-        """Golden quantiser: what is coded and what it decodes to.
+        """Quantise coefficients as the golden model does; return the codes and their decoded values.
 
         Takes int16 coefficients and int64 rungs that can be broadcast together; returns two int16 tensors.
         """

@@ -1,4 +1,4 @@
-"""report.md and results.json of a study."""
+"""The report of a study: report.md and results.json."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from actcodec.study.dqt.comparison import comparisons, errors_at, nearest
 from actcodec.study.dqt.quantizer import ENTROPY, GMC, ZVC
 from actcodec.study.dqt.study import Study, known_tables
 
-#: Diagonals (sum of both frequencies) that make a band, the DC entry left out.
+#: Diagonals (sum of both frequencies) of a band, without the DC entry.
 _RATES = {ENTROPY: "bits of entropy of each coefficient", ZVC: "bits of ZVC", GMC: "bits of GMC, of a sample of blocks"}
 _BANDS = {"low (1-4)": range(1, 5), "middle (5-9)": range(5, 10), "high (10-14)": range(10, 15)}
 
 
 def results(study: Study) -> dict[str, Any]:
-    """Plain values: everything that was found and measured."""
+    """Return plain values with all tables and measurements."""
     return {
         "settings": asdict(study.settings) | _resolved(study),
         "table": list(study.table),
@@ -32,13 +32,13 @@ def results(study: Study) -> dict[str, Any]:
 
 
 def _resolved(study: Study) -> dict[str, Any]:
-    """Settings that were left open, as they are."""
+    """Return the settings with defaults filled in."""
     quantizer = study.settings.quantizer
     return {"rounding": quantizer.rounding.value, "rec": quantizer.point / STEP_POINTS}
 
 
 def markdown(command: str, about: Sequence[str], study: Study) -> str:
-    """The report; ``about`` are sentences on the activations."""
+    """Return the report; ``about`` are sentences on the activations."""
     settings = study.settings
     quantizer = settings.quantizer
     rates = " and ".join(f"{one.written} for {one.codec}" for one in settings.compared)
@@ -119,7 +119,7 @@ def _bands(study: Study) -> Table:
 
 
 def _scales(study: Study) -> Iterator[str | Table]:
-    """A table per codec, a row per S; nothing where S is always that of the settings."""
+    """Yield a table per codec, a row per S; nothing if S is always that of the settings."""
     if len(study.settings.scales) == 1:
         return
     yield "## S"

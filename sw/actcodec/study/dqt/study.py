@@ -29,18 +29,18 @@ PUBLISHED = {DIV: ("optL", "optH", "optsL", "optsH"), SHIFT: ("optsL", "optsH")}
 UNIFORM = ("uniform-8", "uniform-16", "uniform-32", "uniform-64")
 #: Tables of image quality that are measured; the curve through them is smooth.
 IMAGES = tuple(f"image{quality}" for quality in (1, *range(5, 101, 5)))
-#: Of the sweep: ``alpha / (1 - alpha)`` from hardly any bits to hardly any error.
+#: Values of ``alpha / (1 - alpha)`` in the sweep, from hardly any bits to hardly any error.
 ALPHAS = tuple(float(odds / (1 + odds)) for odds in np.geomspace(5e-4, 2, 25))
 #: Values of S with which some of those alphas are measured too.
 SCALES = (0.5, 0.7, 1.0, PUBLISHED_S, 1.4, 2.0)
 _ALPHAS_PER_SCALE = ALPHAS[::3]
-#: Those with which tables for GMC are looked for.
+#: Values with which tables for GMC are searched.
 _ALPHAS_OF_DESCENTS = ALPHAS[::2]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Which table is looked for. UserError for impossible settings.
+    """Settings of a search for a table. UserError for impossible settings.
 
     Parameters
     ----------
@@ -49,15 +49,15 @@ class Settings:
     kind
         ``div`` or ``shift``.
     rate
-        ``entropy``, ``zvc`` or ``gmc``; the last two of shifts only.
+        ``entropy``, ``zvc`` or ``gmc``; the last two for shifts only.
     optimizer
-        ``search`` or ``sgd``, which is not for ``gmc``.
+        ``search`` or ``sgd``, which excludes ``gmc``.
     rounding
-        ``half_away`` or ``trunc``; None is what the kind's codec does by default.
+        ``half_away`` or ``trunc``; None selects the default of the kind's codec.
     S
-        Of SFPR; JPEG-ACT's unless given, with GMC too.
+        Scale of SFPR; the default is JPEG-ACT's, with GMC too.
     rec
-        Reconstruction point of shifts in steps; None is that of codec jpeg-gmc with ``gmc``, else of jpeg-act.
+        Reconstruction point of shifts in steps; None selects that of codec jpeg-gmc with ``gmc``, else that of jpeg-act.
     """
 
     alpha: float
@@ -80,38 +80,38 @@ class Settings:
             raise UserError(f"unknown rate {self.rate!r}: use {', '.join(RATES)} or {GMC}")
         if self.rate == GMC and self.optimizer != SEARCH:
             raise UserError(f"optimizer {self.optimizer!r} does not go with rate 'gmc', which has no slopes: use {SEARCH}")
-        quantizer = self.quantizer  # refuses what does not go together, as Measure does
+        quantizer = self.quantizer  # refuses settings that exclude each other, as Measure does
         if self.rate != GMC:
             Measure(quantizer, self.rate)
 
     @property
     def point(self) -> int:
-        """The reconstruction point in eighths of a step. UserError for what is no point."""
+        """The reconstruction point in eighths of a step. UserError for an invalid point."""
         usual = JpegGmcCodec if self.rate == GMC else JpegActCodec
         return point_of(usual.rec if self.rec is None else self.rec)
 
     @property
     def quantizer(self) -> Quantizer:
-        """Of the table. UserError for what does not go together."""
+        """Quantiser of the table. UserError for settings that exclude each other."""
         usual = self._as_set(self.kind)
         return usual if self.rounding is None else replace(usual, rounding=Rounding(self.rounding))
 
     @property
     def compared(self) -> tuple[Quantizer, ...]:
-        """Those of the codecs of which known and searched tables are measured, with their usual rounding.
+        """Quantisers of the codecs whose known and searched tables are measured, with their usual rounding.
 
-        With ``gmc``, where every table costs a descent, that of the table alone.
+        With ``gmc``, where every table costs a descent, only that of the table.
         """
         return (self.quantizer,) if self.rate == GMC else (Quantizer.usual(DIV), self._as_set(SHIFT))
 
     @property
     def roundings(self) -> tuple[Rounding, ...]:
-        """Rules of which tables are measured."""
+        """Rounding rules whose tables are measured."""
         return (self.quantizer.rounding,) if self.rate == GMC else tuple(Rounding)
 
     @property
     def scales(self) -> tuple[float, ...]:
-        """Values of S with which tables are looked for."""
+        """Values of S with which tables are searched."""
         return (self.S,) if self.rate == GMC else tuple(dict.fromkeys((self.S, *SCALES)))
 
     def _as_set(self, kind: str) -> Quantizer:
@@ -121,26 +121,26 @@ class Settings:
 
 @dataclass(frozen=True)
 class Found:
-    """What a table comes to in the objective, on the activations that it was looked for with."""
+    """The objective of a table on the activations of its search."""
 
     name: str
     objective: float
     rate: float  #: bits per coefficient
     distortion: float  #: mean squared error, units of SFPR's integers
-    measured: float  #: the same error on the whole way, with the transform's rounding and saturation
-    seconds: float | None  #: that finding it took
+    measured: float  #: the same error over the full path, with the transform's rounding and saturation
+    seconds: float | None  #: duration of the search
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A table on activations that no table was looked for with."""
+    """A table, measured on activations that were not used in a search."""
 
-    name: str  #: of a known table, or the rate that was made small
+    name: str  #: name of a known table, or of the rate that was minimised
     kind: str
     rounding: str
     S: float
-    alpha: float | None  #: of a table that was looked for
-    table: Table  #: its steps
+    alpha: float | None  #: for a searched table
+    table: Table  #: steps of the table
     point: Point
 
 
@@ -154,16 +154,16 @@ class Study:
     measured: list[Measured]
 
     def known(self, name: str, kind: str, rounding: str) -> Measured:
-        """A known table with the S of the settings."""
+        """Return a known table with the S of the settings."""
         wanted = (name, kind, rounding, self.settings.S)
         return next(one for one in self.measured if (one.name, one.kind, one.rounding, one.S) == wanted)
 
     def written(self, quantizer: Quantizer, S: float | None = None) -> list[Measured]:  # noqa: N803
-        """The sweep for what a codec writes; S is that of the settings when it is not given."""
+        """Return the sweep for a codec's own rate; S is that of the settings by default."""
         return self.curve(quantizer.written, quantizer.kind, quantizer.rounding.value, self.settings.S if S is None else S)
 
     def curve(self, name: str | None, kind: str, rounding: str, S: float) -> list[Measured]:  # noqa: N803
-        """The sweep over alpha that made ``name`` small, or without a name the tables of image quality; in order of bytes."""
+        """Return the sweep over alpha that minimised ``name``, or without a name the tables of image quality, by bytes."""
         names = {name} if name else set(IMAGES)
         mine = [one for one in self.measured if one.name in names and (one.kind, one.rounding, one.S) == (kind, rounding, S)]
         return sorted(mine, key=lambda one: one.point.bytes_per_value)
@@ -176,9 +176,9 @@ def study(
     seed: int = 0,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Study:
-    """Look for tables on ``tensors``, measure them on ``held_out`` (as :class:`~actcodec.study.dqt.measure.Bench` takes them).
+    """Search tables on ``tensors``, and measure them on ``held_out`` (both as in :class:`~actcodec.study.dqt.measure.Bench`).
 
-    ``seed`` is that of SGD; ``progress`` is told what begins.
+    ``seed`` is that of SGD; ``progress`` receives the name of each part that begins.
     """
     progress("table")
     table, found = _one_table(tensors, settings, seed)
@@ -203,12 +203,12 @@ def study(
 
 
 def known_tables(quantizer: Quantizer) -> tuple[str, ...]:
-    """Names of the tables that searched ones are compared with."""
+    """Return the names of the tables with which searched ones are compared."""
     return PUBLISHED[quantizer.kind] + (UNIFORM if quantizer.coder is Coder.GMC else ())
 
 
 def _one_table(tensors: Sequence[Tensor], settings: Settings, seed: int) -> tuple[Table, list[Found]]:
-    """The table of the settings, and both optimisers and the known tables on the same objective; of ``gmc`` one optimiser."""
+    """Return the table of the settings, with both optimisers (``gmc``: one) and known tables on the same objective."""
     quantizer, alpha = settings.quantizer, settings.alpha
     blocks = coefficients(tensors, settings.S)
     objective: Curves | GmcBlocks
@@ -240,7 +240,7 @@ def _searches(curves: Curves, alphas: Sequence[float]) -> Iterator[tuple[float, 
 
 
 def _descents(blocks: GmcBlocks, alphas: Sequence[float]) -> Iterator[tuple[float, Table]]:
-    """For each alpha a descent, also from the table of the alpha before."""
+    """Yield a descent for each alpha, which also starts from the table of the previous alpha."""
     before: list[Tensor] = []
     for alpha in alphas:
         before = [descend(blocks, alpha, [*_starts(blocks, alpha), *before])]
@@ -248,7 +248,7 @@ def _descents(blocks: GmcBlocks, alphas: Sequence[float]) -> Iterator[tuple[floa
 
 
 def _starts(blocks: GmcBlocks, alpha: float) -> list[Tensor]:
-    """Rungs of the known tables, and of the one that the entropy of each coefficient asks for."""
+    """Return the rungs of the known tables, and those of the table with the best entropy for each coefficient."""
     quantizer = blocks.quantizer
     return [*(quantizer.rungs(quantizer.steps_of(name)) for name in known_tables(quantizer)), search(blocks.curves, alpha)]
 
@@ -263,7 +263,9 @@ def _with_every_rounding(settings: Settings) -> Iterator[Quantizer]:
 
 
 def _sweeps(settings: Settings, *, usual_only: bool) -> Iterator[tuple[Quantizer, str]]:
-    """What each codec writes, with every rounding rule, and for shifts entropy too; or only with the codec's own rule."""
+    """Yield the rate that each codec writes, with every rounding rule, and for shifts entropy too; or only the codec's own
+    rule.
+    """
     if usual_only:
         yield from ((quantizer, quantizer.written) for quantizer in settings.compared)
     else:

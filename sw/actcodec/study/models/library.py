@@ -1,4 +1,4 @@
-"""Libraries of models, and what trains them, where they are installed: torchvision, timm, transformers, Lightning."""
+"""Libraries of models and trainers, if they are installed: torchvision, timm, transformers, Lightning."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import torch
 from cdu_tools.distribution import adding
 from cdu_tools.errors import MissingToolError
 
-#: Compiled operators for detection without whose names torchvision cannot be imported.
+#: Compiled operators for detection; torchvision cannot be imported unless their names are declared.
 _OPERATORS = ("nms", "qnms")
-#: What adds each library.
+#: The command that adds each library.
 _ADDING = {
     "torchvision": "take it from the package index that torch came from",
     "timm": "`pip install timm` adds it, once torchvision is here",
@@ -26,10 +26,10 @@ _ADDING = {
 
 
 def torchvision() -> ModuleType:
-    """The library; its operators for detection, which no network here has, are only declared where they do not load.
+    """Import the library; its operators for detection, which no network here has, are only declared if they do not load.
 
-    The package index has torchvision for CUDA. Beside torch for the CPU its compiled operators do not load. MissingToolError
-    where it is not installed.
+    The package index has torchvision for CUDA, whose compiled operators do not load beside torch for the CPU. MissingToolError
+    if it is not installed.
     """
     spec = find_spec("torchvision")
     if spec is None or spec.origin is None:
@@ -44,12 +44,12 @@ def torchvision() -> ModuleType:
 
 
 def timm() -> ModuleType:
-    """The library, beside :func:`torchvision`, which it imports. MissingToolError where one of them is not installed."""
+    """Import the library, beside :func:`torchvision`, which it imports. MissingToolError if one of them is not installed."""
     return _beside_torchvision("timm")
 
 
 def transformers() -> ModuleType:
-    """The library, which imports torchvision where that is installed. MissingToolError where it is not installed itself."""
+    """Import the library, which imports torchvision if that is installed. MissingToolError if it is not installed itself."""
     return _beside_torchvision("transformers")
 
 
@@ -62,10 +62,10 @@ def _beside_torchvision(name: str) -> ModuleType:
 
 
 def version(name: str) -> str:
-    """Version of torchvision, timm, transformers or Lightning, as it would be used: without this module's help.
+    """Return the version of torchvision, timm, transformers or Lightning, as a program without this module would import it.
 
-    Raises MissingToolError, with what to do, where it is not installed, or does not import because the torchvision that is
-    installed is of another build than torch; the others import it.
+    Raises MissingToolError, with a remedy, if the library is not installed, or does not import because the installed
+    torchvision is of another build than torch; the others import it.
     """
     if find_spec(name) is None:
         raise MissingToolError(f"{_ADDING[name]} (optional)")

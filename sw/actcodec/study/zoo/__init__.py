@@ -1,4 +1,4 @@
-"""The zoo: foreign models by family, with random weights, on batches of real images and text, in tenths of a second a step."""
+"""The zoo: models of other libraries by family, with random weights, on real images and text; a step takes under a second."""
 
 from actcodec.study.zoo import of_timm, of_torch, of_torchvision, of_transformers
 from actcodec.study.zoo.foreign import FAMILIES, Foreign

@@ -1,7 +1,7 @@
-"""Batches of real images and text that scikit-learn ships, as foreign models take them.
+"""Batches of real images and text that scikit-learn ships, in the form that models of other libraries take.
 
-Images are coloured crops of two photographs, laid side by side and shuffled; text is English, the descriptions of data sets, a
-letter being a token. Both are generated the same each time.
+Images are coloured crops of two photographs, laid side by side and shuffled; text is English, the descriptions of data sets,
+with a letter as token. Both are the same each time.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-#: Of a crop: its photograph, and in which third of the height it lies.
+#: Classes of a crop: its photograph, and the third of the height in which it lies.
 CLASSES = 6
 #: Letters.
 VOCABULARY = 128
-#: Of a text: the data set that it describes.
+#: Classes of a text: the data set that it describes.
 SUBJECTS = ("digits", "wine", "iris", "breast_cancer")
-#: Of a pixel: brightness.
+#: Classes of a pixel: brightness.
 SHADES = 4
 _THIRDS = 3
 
 
 def images(number: int, count: int, side: int) -> tuple[Tensor, Tensor]:
-    """Crops and their classes: float32 (count, 3, side, side) of mean 0 and deviation 1 in each channel, int64 (count,)."""
+    """Return crops and their classes: float32 (count, 3, side, side) of mean 0 and deviation 1 per channel, int64 (count,)."""
     crops, classes = _crops(side)
     places = torch.arange(number * count, (number + 1) * count) % len(crops)
     return crops[places], classes[places]
 
 
 def shades(pictures: Tensor) -> Tensor:
-    """Brightness of each pixel in quarters of the image's: int64 (N, H, W), 0 to 3, of images (N, 3, H, W)."""
+    """Return the brightness of each pixel in quarters of the image's: int64 (N, H, W), 0 to 3, for images (N, 3, H, W)."""
     brightness = pictures.mean(1)
     steps = torch.linspace(0, 1, SHADES + 1)[1:-1]
     limits = brightness.flatten(1).quantile(steps, dim=1)
@@ -39,7 +39,7 @@ def shades(pictures: Tensor) -> Tensor:
 
 
 def texts(number: int, count: int, length: int) -> tuple[Tensor, Tensor]:
-    """Pieces of text and their subjects: int64 (count, length) below 128, int64 (count,)."""
+    """Return pieces of text and their subjects: int64 (count, length) below 128, int64 (count,)."""
     pieces, subjects = _pieces(length)
     places = torch.arange(number * count, (number + 1) * count) % len(pieces)
     return pieces[places], subjects[places]

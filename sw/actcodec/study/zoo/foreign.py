@@ -1,4 +1,4 @@
-"""One model of somebody else's library, and what a training step of it computes."""
+"""Models of other libraries, with the loss of a training step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 from actcodec.study.zoo.losses import Loss
 
-#: Kinds of networks for which policies are recommended, and what is typical of each.
+#: Kinds of networks for which policies are recommended, with their typical parts.
 FAMILIES = {
     "CNN": "convolutions with batch normalisation and ReLU",
     "MobileNet": "convolutions of single channels, gates, activations that are no ReLU",
@@ -28,13 +28,13 @@ class Foreign:
     Parameters
     ----------
     name
-        Library and name in it.
+        Library, and name within it.
     family
-        Out of :data:`FAMILIES`.
+        Name in :data:`FAMILIES`.
     build
-        Makes the model, in training mode, by torch's random numbers. MissingToolError where the library is not installed.
+        Makes the model, in training mode, by torch's random numbers. MissingToolError if the library is not installed.
     loss
-        Of a batch; a tensor of one value.
+        Loss of a batch, a tensor of one value.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What foreign models are trained for, on batches of :mod:`~actcodec.study.zoo.batches`."""
+"""Losses for training models of other libraries, on batches of :mod:`~actcodec.study.zoo.batches`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from actcodec.study.zoo.batches import images, shades, texts
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss of the batches of one data set, called with a model and the number of a batch, from 0.
+    """A loss on batches of one data set, called with a model and the number of a batch, from 0.
 
     Parameters
     ----------
@@ -32,12 +32,12 @@ class Loss:
         return self.compute(model, number, self.count)
 
     def of(self, count: int) -> Loss:
-        """Return the same with so many samples in a batch."""
+        """Return the same loss with ``count`` samples in a batch."""
         return replace(self, count=count)
 
 
 def of_images(count: int = 8, side: int = 64) -> Loss:
-    """Which photograph an image is of, and which part of it."""
+    """Return the loss of classifying images by their photograph and their part of it."""
 
     def loss(model: nn.Module, number: int, count: int) -> Tensor:
         pictures, classes = images(number, count, side)
@@ -47,7 +47,7 @@ def of_images(count: int = 8, side: int = 64) -> Loss:
 
 
 def of_pixels(count: int = 4, side: int = 64) -> Loss:
-    """How bright each pixel of an image is."""
+    """Return the loss of predicting the brightness of each pixel of an image."""
 
     def loss(model: nn.Module, number: int, count: int) -> Tensor:
         pictures, _ = images(number, count, side)
@@ -58,7 +58,7 @@ def of_pixels(count: int = 4, side: int = 64) -> Loss:
 
 
 def of_next_letters(count: int = 4, length: int = 48) -> Loss:
-    """Which letter comes next, for models whose logits are (count, length, letters)."""
+    """Return the loss of predicting the next letter, for models with logits (count, length, letters)."""
 
     def loss(model: nn.Module, number: int, count: int) -> Tensor:
         letters, _ = texts(number, count, length + 1)
@@ -68,7 +68,7 @@ def of_next_letters(count: int = 4, length: int = 48) -> Loss:
 
 
 def of_hidden_letters(count: int = 4, length: int = 48) -> Loss:
-    """Every seventh letter, in whose place the model sees number 0."""
+    """Return the loss of predicting every seventh letter, which the model sees as number 0."""
 
     def loss(model: nn.Module, number: int, count: int) -> Tensor:
         letters, _ = texts(number, count, length)
@@ -80,7 +80,7 @@ def of_hidden_letters(count: int = 4, length: int = 48) -> Loss:
 
 
 def of_subjects(count: int = 8, length: int = 48) -> Loss:
-    """What a piece of text is about."""
+    """Return the loss of classifying a piece of text by its subject."""
 
     def loss(model: nn.Module, number: int, count: int) -> Tensor:
         letters, subjects = texts(number, count, length)
@@ -90,7 +90,7 @@ def of_subjects(count: int = 8, length: int = 48) -> Loss:
 
 
 def _logits(output: Any) -> Tensor:
-    """Of what models of several libraries return: a tensor, a dictionary with ``out``, an object with ``logits``."""
+    """Return the logits among a library's results: a tensor, a dictionary with ``out``, or an object with ``logits``."""
     if isinstance(output, dict) and "out" in output:
         output = output["out"]
     found = output if isinstance(output, Tensor) else output.logits

@@ -1,4 +1,4 @@
-"""Models of timm: one for each of many kinds of blocks."""
+"""Models of timm, one for each of many kinds of blocks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SIDE = 64
 
 
 def _named(name: str, family: str, **options: Any) -> Foreign:
-    """A model that the library has under this name, without weights, to recognise images."""
+    """Return an image classifier that the library has under this name, without trained weights."""
     return Foreign(
         f"timm.{name}", family, lambda: timm().create_model(name, num_classes=CLASSES, **options), of_images(side=_SIDE)
     )
 
 
 def _made(kind: str, family: str, **options: Any) -> Foreign:
-    """One of the library's classes, of which no name can be had as small as this."""
+    """Return a model of one of the library's classes, of which no named model is as small as this."""
     return Foreign(
         f"timm.{kind}", family, lambda: getattr(timm().models, kind)(num_classes=CLASSES, **options), of_images(side=_SIDE)
     )

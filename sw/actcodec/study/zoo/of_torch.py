@@ -14,14 +14,14 @@ _WIDTH = 64
 
 
 class Recurrent(nn.Module):
-    """Letters, recurrent layers, logits: of the next letter after each, or of the whole text.
+    """Embedding of letters, recurrent layers, and logits of the next letter after each, or of the subject of the text.
 
     Parameters
     ----------
     layers
-        Of width 64, ``batch_first``.
+        Recurrent layers of width 64, ``batch_first``.
     letters
-        Whether the next letter is asked for.
+        True to predict the next letter.
     """
 
     def __init__(self, layers: nn.RNNBase, letters: bool) -> None:
@@ -32,14 +32,14 @@ class Recurrent(nn.Module):
         self._letters = letters
 
     def forward(self, x: Tensor) -> Tensor:
-        """int64 (N, T) -> logits (N, T, letters) or (N, subjects)."""
+        """Compute logits (N, T, letters) or (N, subjects) from int64 (N, T)."""
         found = self.layers(self.embedding(x))[0]
         logits: Tensor = self.classifier(found if self._letters else found.mean(1))
         return logits
 
 
 class CellByCell(nn.Module):
-    """An LSTM cell that is called for each letter, after which a layer norm stands."""
+    """An LSTM cell that is called for each letter, followed by a layer norm."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class CellByCell(nn.Module):
         self.classifier = nn.Linear(_WIDTH, VOCABULARY)
 
     def forward(self, x: Tensor) -> Tensor:
-        """int64 (N, T) -> logits (N, T, letters)."""
+        """Compute logits (N, T, letters) from int64 (N, T)."""
         state, found = None, []
         for letter in self.embedding(x).unbind(1):
             state = self.cell(letter, state)
@@ -63,7 +63,7 @@ class UNet(nn.Module):
     Parameters
     ----------
     groups
-        Of group normalisations; batch normalisations for 0.
+        Groups of group normalisations; 0 selects batch normalisations.
     width
         Channels at the resolution of the image.
     """
@@ -86,7 +86,7 @@ class UNet(nn.Module):
         self.classifier = nn.Conv2d(width, SHADES, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, 3, H, W), H and W multiples of 4 -> logits (N, 4, H, W)."""
+        """Compute logits (N, 4, H, W) from (N, 3, H, W), H and W multiples of 4."""
         seen = []
         for number, block in enumerate(self.down):
             x = block(functional.max_pool2d(x, 2) if number else x)
@@ -108,7 +108,7 @@ class Encoder(nn.Module):
         self.classifier = nn.Linear(_WIDTH, len(SUBJECTS))
 
     def forward(self, x: Tensor) -> Tensor:
-        """int64 (N, T) -> logits (N, subjects)."""
+        """Compute logits (N, subjects) from int64 (N, T)."""
         logits: Tensor = self.classifier(self.layers(self.embedding(x)).mean(1))
         return logits
 

@@ -14,13 +14,13 @@ from actcodec.study.zoo.losses import of_images, of_pixels
 
 
 def _named(name: str, family: str, **options: Any) -> Foreign:
-    """A model that the library has under this name."""
+    """Return a model that the library has under this name."""
     options = {"num_classes": CLASSES} | options
     return _made(name, family, lambda models: getattr(models, name)(**options))
 
 
 def _made(name: str, family: str, build: Callable[[Any], nn.Module]) -> Foreign:
-    """A model made of the library's parts, ``build(torchvision.models)``, to recognise images."""
+    """Return an image classifier made of the library's parts, ``build(torchvision.models)``."""
     return Foreign(f"torchvision.{name}", family, lambda: build(torchvision().models), of_images())
 
 
@@ -29,7 +29,7 @@ def _bottlenecks(models: Any, **options: Any) -> Any:
 
 
 def _vgg(models: Any, batch_norm: bool) -> nn.Module:
-    """Sixteen times narrower than VGG-11, with one hidden layer."""
+    """Return a VGG-11 sixteen times narrower, with one hidden layer."""
     features = models.vgg.make_layers([16, "M", 32, "M", 64, 64, "M", 64, 64, "M"], batch_norm=batch_norm)
     classifier = nn.Sequential(nn.Linear(64 * 16, 64), nn.ReLU(True), nn.Dropout(), nn.Linear(64, CLASSES))
     return nn.Sequential(features, nn.AdaptiveAvgPool2d(4), nn.Flatten(), classifier)

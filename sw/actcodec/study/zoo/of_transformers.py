@@ -14,7 +14,7 @@ from actcodec.study.zoo.foreign import Foreign
 from actcodec.study.zoo.losses import Loss, of_hidden_letters, of_images, of_next_letters, of_pixels, of_subjects
 
 _SIDE = 64
-#: What several configurations have in common.
+#: Options common to several configurations.
 _GPT2: dict[str, Any] = {
     "vocab_size": VOCABULARY,
     "n_embd": 64,
@@ -47,7 +47,7 @@ _BERT: dict[str, Any] = {
 
 
 def _model(name: str, kind: str, loss: Loss, family: str = "GPT/BERT", **options: Any) -> Foreign:
-    """The class ``kind`` with the options of its configuration."""
+    """Return a model of class ``kind`` with the options of its configuration."""
 
     def build() -> nn.Module:
         made = getattr(transformers(), kind)
@@ -58,7 +58,7 @@ def _model(name: str, kind: str, loss: Loss, family: str = "GPT/BERT", **options
 
 
 def _of_sounds(count: int = 4) -> Loss:
-    """A text from the brightness of an image, which stands for a spectrogram: it is the model's operations that matter here."""
+    """Return the loss of predicting a text from the brightness of an image as spectrogram; only the operations matter here."""
 
     def loss(model: nn.Module, number: int, count: int) -> Tensor:
         spectrograms = images(number, count, _SIDE)[0].mean(1)
@@ -70,7 +70,7 @@ def _of_sounds(count: int = 4) -> Loss:
 
 
 def _of_pairs(count: int = 4, length: int = 32) -> Loss:
-    """The second half of a text from the first, for models with encoder and decoder."""
+    """Return the loss of predicting the second half of a text from the first, for models with encoder and decoder."""
 
     def loss(model: nn.Module, number: int, count: int) -> Tensor:
         letters, _ = texts(number, count, 2 * length)
@@ -81,7 +81,7 @@ def _of_pairs(count: int = 4, length: int = 32) -> Loss:
 
 
 def _of_contrasts(count: int = 8, length: int = 24) -> Loss:
-    """Which text goes with which image: that of the same place in the batch."""
+    """Return the loss of matching texts with images: each text belongs to the image at its own index in the batch."""
 
     def loss(model: nn.Module, number: int, count: int) -> Tensor:
         letters, _ = texts(number, count, length)

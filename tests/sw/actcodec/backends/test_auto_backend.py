@@ -1,4 +1,4 @@
-"""Backend ``auto``: the bytes of the others, whichever computes."""
+"""Backend ``auto`` gives the bytes of the backends that it chooses from."""
 
 import warnings
 

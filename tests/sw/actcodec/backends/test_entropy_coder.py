@@ -1,4 +1,4 @@
-"""The compiled entropy coder: the golden model's bytes, tables and coefficients, and its words for what is wrong."""
+"""The compiled entropy coder gives the golden model's bytes, tables, coefficients and error messages."""
 
 import actcodec
 import pytest
@@ -27,7 +27,7 @@ def blocks_of(places, dc):
 
 
 def said(call):
-    """What comes of a call, or what its refusal says."""
+    """Return the result of a call, or the message of its error."""
     try:
         return call()
     except (BitstreamError, ValueError) as error:
@@ -64,7 +64,7 @@ def test_coefficients_out_of_range_are_refused(place, value):
 @settings(max_examples=600)
 @given(BLOCKS, st.sampled_from(HUFFMAN_KINDS), st.integers(-2, 2), st.data())
 def test_changed_segments(places, huffman, more, data):
-    """Whatever stands in a segment is read, or refused, as the golden model does."""
+    """Check that segments with any content are read, or refused, as by the golden model."""
     tables, segment = GOLDEN.encode(blocks_of(places, 100), huffman)
     for _ in range(data.draw(st.integers(0, 3))):
         segment[data.draw(st.integers(0, segment.numel() - 1))] = data.draw(st.sampled_from([0, 255, 1, 127, 0x55]))

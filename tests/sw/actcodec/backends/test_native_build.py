@@ -1,4 +1,4 @@
-"""Compiling the kernels: once, and with a clear sentence when it cannot be done."""
+"""Compilation of the kernels: once, and with a clear message when it fails."""
 
 import os
 import re
@@ -43,7 +43,7 @@ def test_nothing_is_compiled_twice(monkeypatch):
 
 
 def _compiler(tmp_path, monkeypatch, most=None):
-    """Put a compiler in place that logs the sources that it is given, and fails after so many. Returns what gives them."""
+    """Install a compiler that logs its sources and fails after ``most`` of them; return a function that reads the log."""
     log, program = tmp_path / f"log-{most}", tmp_path / f"c++-{most}"
     stop = "" if most is None else f"[ $(wc -l < {log}) -gt {most} ] && exit 1\n"
     program.write_text(
@@ -58,7 +58,7 @@ def _compiler(tmp_path, monkeypatch, most=None):
 
 
 def test_a_compilation_that_was_ended_goes_on_where_it_was(monkeypatch, tmp_path):
-    """Object files are cached one by one and are not compiled again."""
+    """Check that object files are cached one by one and not compiled again."""
     before = _compiler(tmp_path, monkeypatch, most=5)
     with pytest.raises(UserError, match="cannot be compiled"):
         build.library()
@@ -129,7 +129,7 @@ def test_compiler_that_fails(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(("coder", "encode"), [("Zvc", zvc.encode), ("Gmc", lambda blocks: gmc.encode(blocks)[0])])
 def test_packing_on_a_machine_without_bit_extraction(tmp_path, coder, encode):
-    """Most machines here have the instruction; the lines for those without it are compiled and run too."""
+    """Check the code for machines without bit extraction, an instruction that most test machines have."""
     (tmp_path / "constants.h").write_text(build.constants())
     for name in ("values.h", "coded_blocks.h", "zvc.h", "gmc.h"):
         (tmp_path / name).write_text((build.files(build.__package__) / name).read_text())
@@ -164,6 +164,6 @@ for name in names:
 
 @pytest.mark.campaign
 def test_kernels_of_a_machine_with_no_more_than_it_must_have(tmp_path):
-    """What -march=native chooses here is not what it chooses elsewhere: the same values without it."""
+    """Check that kernels compiled without -march=native give the same values."""
     environment = {**os.environ, cache.FOLDER_VARIABLE: str(tmp_path)}
     subprocess.run([sys.executable, "-c", _ANY_MACHINE], env=environment, check=True)

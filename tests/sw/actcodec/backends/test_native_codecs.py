@@ -1,4 +1,4 @@
-"""Every codec through backend native: the bytes and the values of the torch version, whatever the tensor."""
+"""Every codec with backend native gives the bytes and the values of the torch version, for any tensor."""
 
 import actcodec
 import pytest
@@ -106,7 +106,7 @@ def test_strided_input(name):
     st.tuples(*[st.integers(1, 5)] * 2, st.integers(1, 20), st.integers(7, 20)), st.sampled_from(FLOATS), st.integers(0, 999)
 )
 def test_residuals_and_maxima(shape, dtype, seed):
-    """Maxima against the definition; residuals, whose means are rounded, within the error of float32 sums."""
+    """Check maxima against the definition, and residuals, whose means are rounded, within the error of float32 sums."""
     from cdu_spec.bitstream import MatrixView, Mode
 
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
@@ -149,7 +149,7 @@ def test_within_errors(name, shape, dtype, kind, part, by_channel):
     st.integers(0, 999),
 )
 def test_statistics_of_channels(shape, dtype, middle, seed):
-    """Those of the golden model to the last bit, and of the definition within their precision."""
+    """Check statistics against the golden model, to the last bit, and against the definition, within their precision."""
     x = (torch.randn(shape, generator=torch.Generator().manual_seed(seed)) + middle).to(dtype)
     native, golden = NativeBackend(), TorchBackend()
     edges = native.channel_edges(x)
@@ -170,7 +170,7 @@ def test_statistics_of_channels(shape, dtype, middle, seed):
 
 
 def test_integers_of_every_size():
-    """Outliers, values of all widths of codes, and those that fit none, in samples that do not begin at a byte."""
+    """Check outliers, values of all code widths and values that fit none, in samples that do not begin at a byte."""
     x = torch.randn(5, 3, 7, 9) * torch.logspace(-3, 5, 7)[:, None]
     x[2, 1, 0, 3] = 1e30
     for options in ({"bound": 1e-2, "mode": "abs", "dimensions": dimensions} for dimensions in (0, 1, 2, 3)):

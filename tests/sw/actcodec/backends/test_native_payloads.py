@@ -1,4 +1,4 @@
-"""Payloads that no encoder wrote: decoded, or refused in the golden model's words; nothing outside them is read."""
+"""Payloads that no encoder wrote are decoded, or refused with the golden model's messages; no byte outside is read."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def test_changed_payloads(bad):
 
 
 def test_flipped_bytes_are_refused_as_often():
-    """The refusals above are not all of one kind."""
+    """Check that refusals have several kinds."""
     said = set()
     for name, options in PAYLOAD_CASES:
         packed = actcodec.codec(name, **options).compress(torch.randn(2, 2, 9, 16))

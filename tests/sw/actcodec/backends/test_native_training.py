@@ -1,4 +1,4 @@
-"""Training with backend native: the gradients of the torch version to the last bit, and the commands that offer it."""
+"""Training with backend native gives the torch version's gradients to the last bit; the commands offer the backend."""
 
 import json
 

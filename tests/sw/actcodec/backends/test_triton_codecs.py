@@ -1,4 +1,4 @@
-"""Every codec through backend triton: the bytes and the values of the torch version on the CPU, whatever the tensor."""
+"""Every codec with backend triton gives the bytes and the values of the torch version on the CPU, for any tensor."""
 
 import actcodec
 import pytest
@@ -19,7 +19,7 @@ KERNELS = [
     *("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "brc", "division", "actnn", "blpa", "autoquant"),
     *("actnn-sample", "sparse-sample"),
 ]
-#: Tiles of the kernels have 1024 values: some tensors are smaller, some have several and a piece.
+#: Shapes of less than a kernel's tile, which has 1024 values, and of several tiles with a remainder.
 shapes = st.one_of(
     st.lists(st.integers(1, 5), min_size=1, max_size=5).map(tuple),
     st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 12), st.integers(1, 40)),
@@ -29,12 +29,12 @@ shapes = st.one_of(
 
 
 def both(name, options):
-    """The same codec by torch and by the kernels."""
+    """Return the same codec with the torch backend and with the kernels."""
     return actcodec.codec(name, **options), actcodec.codec(name, backend="triton", **options)
 
 
 def check(golden, kernels, x):
-    """The same form, wherever it stands, and the same values of it on the device and back on the host."""
+    """Check that the forms are equal on any device, and so are the values on the device and on the host."""
     there = x.to(DEVICE)
     expected = golden.compress(x)
     with guarded_tensors():
@@ -72,7 +72,7 @@ def test_every_codec(name, shape):
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_compute(name, monkeypatch):
-    """The golden model, which would give the same, is not asked."""
+    """Check that the golden model, which would give the same, is not called."""
     kernels = actcodec.codec(name, backend="triton")
     x = torch.randn(2, 3, 9, 11).to(DEVICE)
 
@@ -124,7 +124,7 @@ def test_any_seed(name, seed):
     st.tuples(*[st.integers(1, 4)] * 2, st.integers(1, 20), st.integers(7, 20)), st.sampled_from(FLOATS), st.integers(0, 999)
 )
 def test_residuals_and_maxima(shape, dtype, seed):
-    """Maxima against the definition, residuals against the golden model, whose order of additions they must have."""
+    """Check maxima against the definition, and residuals against the golden model, whose order of additions is required."""
     from actcodec.backends.triton.backend import TritonBackend
 
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)

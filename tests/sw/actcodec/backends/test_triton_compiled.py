@@ -1,7 +1,7 @@
-"""The kernels of backend triton compile for GPUs, down to their machine code, and compute floats as torch does.
+"""Kernels of backend triton compile to machine code of GPUs, and compute floats as torch does.
 
-Neither takes a GPU. What the interpreter cannot notice is noticed here: types that change in a loop, products that are fused
-with sums, approximate divisions, numbers that are flushed to zero.
+Neither check needs a GPU. They find errors that the interpreter cannot: types that change in a loop, products fused with sums,
+approximate divisions, numbers flushed to zero.
 """
 
 import importlib
@@ -18,12 +18,12 @@ from triton_here import INTERPRET
 
 triton = pytest.importorskip("triton")
 pytestmark = pytest.mark.skipif(os.environ.get(INTERPRET) == "1", reason="compiles nothing in a process that interprets")
-#: Instructions on floats that round otherwise than IEEE 754 says, or not at each operation.
+#: Instructions on floats that round otherwise than IEEE 754, or not at each operation.
 _OTHER_FLOATS = re.compile(r"\bfma\.\S*f(?:32|64)|\.approx|\.full\.|\.ftz")
 
 
 def kernels():
-    """The kernels of all modules, as (module, name)."""
+    """Return the kernels of all modules, as (module, name)."""
     from actcodec.backends import triton as package
 
     found = set()
@@ -35,7 +35,7 @@ def kernels():
 
 @pytest.fixture(scope="module")
 def launches(tmp_path_factory):
-    """What kernels are launched with when codecs work."""
+    """Return the launches of kernels by codecs."""
     path = tmp_path_factory.mktemp("launches") / "launches.json"
     command = [sys.executable, triton_launches.__file__, str(path)]
     done = subprocess.run(command, env={**os.environ, INTERPRET: "1"}, capture_output=True, text=True, check=False)
@@ -44,7 +44,7 @@ def launches(tmp_path_factory):
 
 
 def compiled(launch, architecture, options):
-    """PTX of a kernel for a launch; it went through the assembler to machine code."""
+    """Return the PTX of a kernel for a launch, after assembling it to machine code."""
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
@@ -76,7 +76,7 @@ def test_every_kernel_compiles(launches):
 
 @pytest.mark.campaign
 def test_every_kernel_compiles_for_large_tensors(launches):
-    """Of which sizes and places need 64 bits."""
+    """Check launches with sizes and positions that need 64 bits."""
     from actcodec.backends.triton.launch import OPTIONS
 
     for module, name, parameters in {launch[1] + launch[0]: launch for launch in launches}.values():

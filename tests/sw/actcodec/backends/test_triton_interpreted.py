@@ -1,4 +1,4 @@
-"""Backend triton without a device: by Triton's interpreter on the CPU, in processes of their own, and refused in this one.
+"""Backend triton without a device: interpreted on the CPU in separate processes, and refused in this one.
 
 Triton decides once per process whether it interprets, when it is first imported, and other tests import it too.
 """
@@ -29,7 +29,7 @@ CUDA = SimpleNamespace(device=torch.device("cuda"))
 
 
 def interpreted(*arguments, **environment):
-    """What pytest says where Triton interprets; everything passes."""
+    """Run pytest with Triton's interpreter, require success, and return the output."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, arguments)]
     variables = {**os.environ, INTERPRET: "1", **environment}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
@@ -46,7 +46,7 @@ def test_kernels(file):
 
 
 def test_conformance():
-    """C6 in one format."""
+    """Check row C6 in one format."""
     pytest.importorskip("triton")
     interpreted(CONFORMANCE, "-k", "c6_ and float32", **{BACKEND: "triton"})
 
@@ -54,7 +54,7 @@ def test_conformance():
 @pytest.mark.campaign
 @pytest.mark.parametrize("row", ["c1", "c2", "c3", "c4", "c6", "c9", "c10", "c11", "c14"])
 def test_more_conformance(row):
-    """Without C5 and C7, whose hundreds of sizes and thousands of groups the interpreter would take hours for."""
+    """Check the rows except C5 and C7, whose hundreds of sizes and thousands of groups would take the interpreter hours."""
     pytest.importorskip("triton")
     interpreted(CONFORMANCE, "-m", "", "-k", f"{row}_", **{BACKEND: "triton"})
 

@@ -1,4 +1,4 @@
-"""Payloads that no encoder wrote: decoded by backend triton, or refused in the golden model's words."""
+"""Payloads that no encoder wrote are decoded by backend triton, or refused with the golden model's messages."""
 
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ def test_inverse_transform_of_any_coefficients(const_bits, pass1_bits, kind):
 @settings(max_examples=8 * MORE, deadline=None)
 @given(st.sampled_from(list(Coder)), st.integers(1, 400), st.integers(0, 999), st.integers(-1, 1))
 def test_starts_of_blocks_in_any_bytes(coder, count, seed, more):
-    """Chains through several segments, whose heads are any bytes; one block more or less than there are is noticed."""
+    """Check chains of random heads through several segments; a block more or less than the count must be noticed."""
     from actcodec.backends.triton.block_starts import block_starts as found_starts
     from actcodec.golden import gmc
     from actcodec.golden.block_starts import mask_chain
@@ -62,7 +62,7 @@ def test_starts_of_blocks_in_any_bytes(coder, count, seed, more):
 
 
 def chained(coder, count, seed):
-    """Bytes that are so many blocks with heads that are drawn, sparse and full ones."""
+    """Return the bytes of ``count`` blocks with random heads, sparse and full ones."""
     random = torch.Generator().manual_seed(seed)
     blocks = []
     for _ in range(count):

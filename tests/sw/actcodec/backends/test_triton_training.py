@@ -1,4 +1,4 @@
-"""Training with backend triton: the gradients of the torch version on the same device, to the last bit."""
+"""Training with backend triton gives the gradients of the torch version on the same device, to the last bit."""
 
 import actcodec
 import pytest

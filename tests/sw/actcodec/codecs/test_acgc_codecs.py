@@ -1,4 +1,4 @@
-"""Codecs acgc-jpeg and acgc-sfpr+zvc: the level that the relation says, the error that was asked for, refusals."""
+"""Codecs acgc-jpeg and acgc-sfpr+zvc: the level of the relation, the required error, refusals."""
 
 import json
 import math
@@ -26,7 +26,7 @@ MAPS = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(8, 20), st.in
 
 
 def features(seed=0, shape=(8, 6, 24, 24), smoothing=3):
-    """Smoothed noise of channels of different ranges."""
+    """Return smoothed noise with channels of different ranges."""
     noise = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
     x = torch.nn.functional.avg_pool2d(noise, smoothing, 1, smoothing // 2)[..., : shape[2], : shape[3]]
     return x * 4.0 ** torch.arange(shape[1])[:, None, None]
@@ -34,7 +34,7 @@ def features(seed=0, shape=(8, 6, 24, 24), smoothing=3):
 
 @pytest.fixture(scope="module")
 def recorded():
-    """What a network on digits saves in its sixth step: other images, other maps than the shipped relation comes from."""
+    """Return tensors that a network on digits saves in its sixth step, unlike those behind the shipped relation."""
     seen = []
     recipe = experiment.Recipe(width=8, steps=6)
     policy = RecordingPolicy({5}, lambda tensor, x: seen.append(x.clone()))
@@ -46,13 +46,13 @@ def channel_rms(x, y):
     return (y.double() - x.double()).square().mean((0, 2, 3)).sqrt()
 
 
-#: Quality of each table as a stream carries it; of equal tables the least.
+#: Quality of each table as a stream carries it; the least of equal tables.
 BY_DIVISORS = {tuple(dqt.image_table(q)[i] for i in ZIGZAG): q for q in range(100, 0, -1)}
 BY_SHIFTS = {tuple(dqt.shifts(f"image{q}")[8 * (i % 8) + i // 8] for i in range(64)): q for q in range(100, 0, -1)}
 
 
 def quality_of(packed):
-    """The quality in use, by the table that the stream carries."""
+    """Return the quality in use, by the table that the stream carries."""
     return BY_DIVISORS[packed.header.divisors] if isinstance(packed, JpegBaseCompressed) else BY_SHIFTS[packed.shifts]
 
 
@@ -205,7 +205,7 @@ def test_sparse_tensors_keep_the_error(shape, kind, exponent, by_channel, seed):
     assert not y[x == 0].any()
     axes = [axis for axis in range(x.ndim) if count == 1 or axis != 1]
     rms = (y.double() - x.double()).square().mean(axes).sqrt().view(-1)
-    # Errors are as asked for, or those of steps of 1/127 of the greatest magnitude.
+    # Errors are as required, or those of steps of 1/127 of the greatest magnitude.
     finest = x.abs().amax().double() / 127 / 2
     assert (rms <= torch.maximum(error.double(), finest * (1 + 2.0**-16))).all()
 

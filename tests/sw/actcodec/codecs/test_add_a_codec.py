@@ -1,4 +1,4 @@
-"""docs/developer/add-a-codec.md: what it says is done to a copy of the package, and the codec that comes of it is tried."""
+"""The steps of docs/developer/add-a-codec.md are applied to a copy of the package, and the resulting codec is tried."""
 
 import os
 import re
@@ -32,7 +32,7 @@ assert bool((error > 0.45 * form.step).all()), "a nearest level is half a step a
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory):
-    """Environment of processes whose package is the changed one."""
+    """Return the environment of processes that use the changed package."""
     root = tmp_path_factory.mktemp("with_minmax")
     shutil.copytree(ROOT / "sw" / "actcodec", root / "sw" / "actcodec", ignore=shutil.ignore_patterns("__pycache__"))
     for path, text in FILES:

@@ -1,4 +1,4 @@
-"""The encoder's choices in the affine modes: scales, bits, seeds; BLPA against the paper's formula."""
+"""Choices of the encoder in the affine modes: scales, bits, seeds; BLPA against the paper's formula."""
 
 import actcodec
 import pytest
@@ -24,7 +24,7 @@ def maps(shape, seed, kind="conv"):
 
 
 def channel_step(packed):
-    """The step of each channel in units of the values, and the multipliers."""
+    """Return the step of each channel in units of the values, and the multipliers."""
     return 2.0**packed.header.step_log2 * packed.reciprocals.double(), 1 / packed.reciprocals.double()
 
 
@@ -36,14 +36,14 @@ def test_division_error_is_a_step_where_blocks_belong_to_a_channel(bits, shape, 
     packed = actcodec.codec("division", bits=bits, range="channel", seed=seed).compress(x)
     step, k = channel_step(packed)
     error = (packed.decompress().double() - x.double()).abs().amax((0, 2, 3))
-    # Two units for the rounding of value and mean.
+    # Two units are allowed for the rounding of value and mean.
     assert (error <= step + 2 / k).all()
     assert (x.double().abs().amax((0, 2, 3)) * k <= 32767.5).all()
 
 
 @pytest.mark.parametrize("bits", CODE_BITS)
 def test_division_scales_are_as_large_as_allowed(bits):
-    """Either the largest value or the largest residual uses what there is, up to the 24 bits of the scale."""
+    """Check that the largest value or residual uses the whole range, up to the 24 bits of the scale."""
     x = maps((2, 6, 16, 24), 3)
     packed = actcodec.codec("division", bits=bits, range="channel", scale_bits=24).compress(x)
     _, k = channel_step(packed)
@@ -66,7 +66,7 @@ def test_division_may_saturate_the_largest_residuals():
 
 
 def test_division_of_maps_that_share_blocks():
-    """Rows of several channels in a block: scales are approached, hardly a value saturates."""
+    """Check that scales of channels that share blocks are approximated and hardly a value saturates."""
     x = maps((4, 16, 14, 14), 5)
     packed = actcodec.codec("division", bits=8, range="channel", rounding="nearest").compress(x)
     step, k = channel_step(packed)
@@ -95,8 +95,9 @@ def test_found_ranges_need_no_more_than_a_step(name, bits):
 @settings(max_examples=30)
 @given(shapes, st.integers(0, 2**31), st.floats(1e-4, 2.0), st.sampled_from(["conv", "relu"]))
 def test_error_bound_is_kept_with_the_fewest_bits(name, shape, seed, relative, kind):
-    """Nearest rounding keeps half a step, which is the bound, but for the rounding to 16 bits; stochastic rounding twice that.
-    Unless 8 bits are too few.
+    """Check that nearest rounding keeps the bound, half a step, and stochastic rounding twice that.
+
+    The rounding to 16 bits comes on top. If 8 bits are too few, the error may be larger.
     """
     x = maps(shape, seed, kind)
     largest = x.abs().amax((0, 2, 3))
@@ -113,7 +114,7 @@ def test_error_bound_is_kept_with_the_fewest_bits(name, shape, seed, relative, k
         assert bits == next((b for b in CODE_BITS if enough(b)), 8)
         if enough(bits):
             error = (packed.decompress() - x).abs().amax((0, 2, 3))
-            unit = packed.reciprocals.double()  # of the 16-bit integers, to which values are rounded first
+            unit = packed.reciprocals.double()  # unit of the 16-bit integers, to which values are rounded first
             assert (error <= factor * bound * 1.0001 + 0.51 * unit).all()
 
 
@@ -128,9 +129,9 @@ def test_autoquant_saturates_nowhere(bits):
 @pytest.mark.parametrize("bits", CODE_BITS)
 @pytest.mark.parametrize("exact", [True, False])
 def test_blpa_is_the_papers_formula(bits, exact):
-    """Code = Clip(floor(a 2^K / (6 gamma)) + 2^(K-1) - floor(beta 2^K / (6 gamma))), in float64.
+    """Check code = Clip(floor(a 2^K / (6 gamma)) + 2^(K-1) - floor(beta 2^K / (6 gamma))), in float64.
 
-    With 6 gamma a power of two all codes are equal; else those of values that are no rounding error away from a step.
+    If 6 gamma is a power of two, all codes must be equal; else those of values that are not within a rounding error of a step.
     """
     random = torch.Generator().manual_seed(bits)
     a = (torch.randn(8, 6, 16, 16, generator=random) * 2 + torch.randn(1, 6, 1, 1, generator=random)).float()
@@ -159,7 +160,7 @@ def test_blpa_is_the_papers_formula(bits, exact):
 @pytest.mark.parametrize("bits", CODE_BITS)
 @given(st.integers(0, 2**31), st.floats(-2.9, 2.9))
 def test_blpa_keeps_signs(bits, seed, mean):
-    """Where zero lies within the range, also of values beyond it; the smallest ones included."""
+    """Check signs where zero lies within the range, for values beyond it and the smallest values, too."""
     random = torch.Generator().manual_seed(seed)
     x = torch.randn(2, 3, 4, 8, generator=random) * 3 + mean
     x.view(-1)[:6] = torch.tensor([0.0, -0.0, 1e-40, -1e-40, 100.0, -100.0])
@@ -187,7 +188,7 @@ def test_blpa_takes_its_range_from_the_tensor_or_from_the_options():
 @pytest.mark.parametrize("bits", CODE_BITS)
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 def test_blpa_keeps_channels_of_zeros(bits, step_log2, zero):
-    """Also beside other channels, and with rows that end in padding."""
+    """Check channels of zeros beside other channels, too, and with rows that end in padding."""
     codec = actcodec.codec("blpa", bits=bits, step_log2=step_log2)
     x = torch.full((2, 3, 5, 7), zero)
     assert not codec.compress(x).decompress().any()
@@ -227,7 +228,7 @@ def test_seeds_of_tensors_do_not_repeat():
 
 @pytest.mark.parametrize("name", STOCHASTIC)
 def test_reconstruction_is_unbiased(name):
-    """Mean of the errors of 60 tensors, for each value: within five deviations of what a step allows, all values together."""
+    """Check that each value's mean error over 60 tensors, and the overall mean, are within five deviations of zero."""
     x = maps((2, 2, 16, 16), 9)
     codec = actcodec.codec(name, bits=4)
     draws = torch.stack([codec.compress(x).decompress().double() for _ in range(60)])
@@ -236,7 +237,7 @@ def test_reconstruction_is_unbiased(name):
     moved = deviation > 0
     z = (error / deviation)[moved]
     assert moved.double().mean() > 0.5
-    # Rounding to 16-bit integers and to 16-bit parameters leaves errors that are no chance: a small share of a step.
+    # Rounding to 16-bit integers and to 16-bit parameters leaves systematic errors: a small part of a step.
     assert abs(z.mean()) < 0.15
     assert z.square().mean() < 1.6
 

@@ -1,4 +1,4 @@
-"""Bits under a budget: the published answer, the exact programme, and what is certain when sizes differ."""
+"""Bits under a budget: the published answer, the exact optimum, and bounds for different sizes."""
 
 from fractions import Fraction
 from itertools import product
@@ -59,14 +59,14 @@ def test_greedy_is_exact_for_equal_sizes(sensitivity, size, data):
 
 @given(st.lists(st.tuples(sensitivities, st.integers(1, 12)), min_size=1, max_size=12), st.data())
 def test_different_sizes_greedy_stays_within_its_bound(items, data):
-    """Never better than exact; exact is never below the bound; what is left unused is less than one item's bit."""
+    """Check that greedy is never better than exact, exact never below the bound, and less than an item's bit unused."""
     sensitivity, sizes = zip(*items, strict=True)
     budget = data.draw(st.integers(sum(sizes), 8 * sum(sizes)))
     greedy, exact = greedy_allocation(sensitivity, sizes, budget), exact_allocation(sensitivity, sizes, budget)
     slack = 1e-9 * (1 + max(sensitivity))
     assert budget - max(sizes) < used(greedy.bits, sizes) <= budget
     assert greedy.lower_bound - slack <= exact.variance <= greedy.variance + slack
-    # The best one for the bits that it uses.
+    # The result is the best one for the bits that it uses.
     same = exact_allocation(sensitivity, sizes, used(greedy.bits, sizes))
     assert same.variance == pytest.approx(greedy.variance, rel=1e-9, abs=slack)
     # A whole bit of one item closes the gap.
@@ -75,7 +75,7 @@ def test_different_sizes_greedy_stays_within_its_bound(items, data):
 
 
 def test_the_gap_can_be_there():
-    """Greedy takes the bit of the large item, which leaves much unused; exact takes it of the small one."""
+    """Check a case with a gap: greedy removes the large item's bit, which leaves much unused; exact removes the small one's."""
     greedy, exact = greedy_allocation([10.0, 1.1], [10, 1], 87), exact_allocation([10.0, 1.1], [10, 1], 87)
     assert (greedy.bits, exact.bits) == ((7, 8), (8, 7))
     assert greedy.lower_bound < exact.variance < greedy.variance

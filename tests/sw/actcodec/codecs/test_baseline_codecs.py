@@ -1,4 +1,4 @@
-"""GIST, cDMA+, vDNN, bfloat16 and 8 bits by row: bytes after the papers, values after the definitions."""
+"""GIST, cDMA+, vDNN, bfloat16 and 8 bits by row: bytes as in the papers, values as defined."""
 
 import actcodec
 import numpy as np
@@ -37,7 +37,7 @@ def test_dpr_error_and_bytes(shape, dpr, dtype, seed):
     packed = actcodec.codec("gist", dpr=dpr).compress(x)
     y = packed.decompress()
     assert (y.shape, y.dtype) == (x.shape, dtype)
-    # Half a step: relative above the smallest normal number, absolute below.
+    # The error is half a step: relative above the smallest normal number, absolute below.
     half_step = x.double().abs().clamp_min(SMALLEST_NORMAL[dpr]) * 2.0 ** -(FRACTION_BITS[dpr] + 1)
     assert ((x.double() - y.double()).abs() <= half_step).all()
     assert packed.nbytes == 1 + -(-x.numel() * BITS[dpr] // 8)
@@ -51,7 +51,7 @@ def test_dpr_that_holds_a_format_is_exact():
 
 
 def plain_csr(packed, shape):
-    """Codes of all values, by walking the rows one value at a time."""
+    """Return codes of all values, by walking the rows one value at a time."""
     kind = MINIFLOATS[packed.dpr]
     count = torch.Size(shape).numel()
     planes = packed.codes.tolist()
@@ -159,7 +159,7 @@ def test_bf16_is_the_nearest_number_of_16_bits(shape, dtype, seed):
     if dtype != torch.float32:
         assert same_bits(packed.decompress(), x)
         return
-    # Ties to even in integers: half a step less one, and one more where the last bit that stays is set.
+    # Adds half a step less one, and one more where the last remaining bit is set: integers round ties to even.
     words = x.numpy().view(np.uint32).astype(np.uint64)
     rounded = (words + 0x7FFF + (words >> 16 & 1)) >> 16 << 16
     assert same_bits(packed.decompress(), torch.from_numpy(rounded.astype(np.uint32).view(np.float32)))
@@ -184,7 +184,7 @@ def test_int8_rows_after_its_definition(shape, dtype, density, seed):
     assert np.array_equal(packed.codes.numpy(), codes.reshape(shape))
     want = codes.astype(np.float32) / np.float32(127) * greatest
     assert same_bits(packed.decompress(), torch.from_numpy(want).to(dtype).view(shape))
-    # Half a step of the row, and what the number format rounds.
+    # The error is half a step of the row, plus the rounding of the number format.
     error = (packed.decompress().double() - x.double()).abs().view(rows.shape)
     assert (error <= torch.from_numpy(greatest).double() * (0.5 / 127 + torch.finfo(dtype).eps)).all()
 
@@ -199,7 +199,7 @@ def test_int8_rows_is_what_torch_quantises_by_channel(shape, seed):
     torchs = torch.quantize_per_channel(rows, scales, torch.zeros(len(rows)), 0, torch.qint8)
     packed = actcodec.codec("int8-rows").compress(x)
     off = torchs.int_repr().int() - packed.codes.view(rows.shape).int()
-    # torch multiplies with the reciprocal of the scale: what is nearly a tie may go the other way.
+    # torch multiplies by the reciprocal of the scale: near ties may round the other way.
     assert off.abs().max() <= 1
     near = ((rows / scales[:, None]).double() % 1 - 0.5).abs()
     assert (near[off != 0] < 1e-4).all()

@@ -1,4 +1,4 @@
-"""Copies in steps without end: errors in exact fractions, signs, and bytes held against the entropy."""
+"""Copies in unlimited steps: errors in exact fractions, signs, and bytes compared with the entropy."""
 
 from fractions import Fraction
 from math import sqrt
@@ -17,7 +17,7 @@ FLOATS = [torch.float32, torch.bfloat16, torch.float16]
 
 
 def copy_of(x, gamma, bits, **options):
-    """The copy of a tensor whose channels all have one gamma."""
+    """Return the copy of a tensor whose channels all have one gamma."""
     gammas = torch.full((x.shape[1] if x.ndim > 1 else 1,), float(gamma))
     return BlpaCodedCodec(bits).copy(x, torch.zeros_like(gammas), gammas, **options)
 
@@ -71,7 +71,7 @@ def test_what_relu_made_is_decoded_without_negative_values():
 
 
 def test_bits_say_how_fine_steps_are_and_neighbours_what_they_cost():
-    """Independent normal values cost their entropy; smooth ones of the same distribution a part of it."""
+    """Check that independent normal values cost their entropy, and smooth ones of the same distribution a part of it."""
     random = torch.Generator().manual_seed(3)
     rough = torch.randn(16, 4, 32, 32, generator=random)
     smooth = torch.nn.functional.interpolate(torch.randn(16, 4, 6, 6, generator=random), 32, mode="bicubic")

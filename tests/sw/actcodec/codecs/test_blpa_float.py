@@ -1,4 +1,4 @@
-"""BLPA's copies in floating point: the paper's formula in exact fractions, and signs that nothing changes."""
+"""BLPA's copies in floating point: the paper's formula in exact fractions, and exact signs."""
 
 from fractions import Fraction
 from math import floor
@@ -18,14 +18,14 @@ FLOATS = [torch.float32, torch.bfloat16, torch.float16]
 
 
 def copy_of(x, beta, gamma, bits):
-    """The copy of a tensor whose channels all have one range."""
+    """Return the copy of a tensor whose channels all have one range."""
     channels = x.shape[1]
     grid = FixedPoint.around(torch.full((channels,), float(beta)), torch.full((channels,), float(gamma)), bits, x.dtype)
     return BlpaForm.of(x, grid)
 
 
 def published(a, beta, gamma, bits):
-    """Code and a' of the paper, exact fractions; and whether a value lies on the border of two steps."""
+    """Return code and a' of the paper in exact fractions, and whether a value lies on the border of two steps."""
     steps = Fraction(2**bits) / (6 * gamma)
     offset = floor(beta * steps)
     code = floor(a * steps) + 2 ** (bits - 1) - offset
@@ -46,7 +46,7 @@ def test_the_papers_formula(bits, beta, gamma):
 
 
 def test_a_value_on_a_border_belongs_to_the_step_below():
-    """Steps of 1: zero is not positive, as for ReLU."""
+    """Check steps of 1: zero is not positive, as for ReLU."""
     x = torch.tensor([[[-2.0, -1.0, -0.0, 0.0, 1.0, 2.0, 1.5, -1.5]]])
     y = copy_of(x, 0.0, 16 / 6, 4).decompress()
     torch.testing.assert_close(y.flatten(), torch.tensor([-2.5, -1.5, -0.5, -0.5, 0.5, 1.5, 1.5, -1.5]))
@@ -77,17 +77,17 @@ def test_values_within_the_range_are_off_by_half_a_step(bits, beta):
     x = torch.linspace(beta - 3, beta + 3, 1001).view(1, 1, -1)
     packed = copy_of(x, beta, 1.0, bits)
     step = float(packed.grid.step)
-    # Where the range has to be extended across zero it is as wide as that needs.
+    # A range that has to be extended across zero is just wide enough for that.
     reaches = 6 / 2**bits - 3 <= beta < 3
     assert step == pytest.approx(6 / 2**bits if reaches else (abs(beta) + 3) / (2**bits - 1), rel=1e-6)
-    # The offset is rounded down to whole steps: up to one of them is missing above.
+    # The offset is rounded down to whole steps: up to one step is missing above.
     assert (packed.decompress() - x).abs().max() <= step * 1.5 + 1e-5
     assert ((packed.decompress() - x).abs() <= step / 2 + 1e-5)[x <= beta + 3 - step].all()
 
 
 @pytest.mark.parametrize("bits", CODE_BITS)
 def test_codes_are_limited_at_both_ends(bits):
-    """The published code has no upper limit: what lies above wraps around."""
+    """Check that values above the range do not wrap around, as they do in the published code."""
     x = torch.tensor([[[-1e6, -10.0, 10.0, 1e6]]])
     y = copy_of(x, 0.0, 1.0, bits).decompress().flatten()
     end = 3 - 6 / 2**bits / 2
@@ -103,7 +103,7 @@ def test_bytes_are_codes_steps_and_offsets(bits):
 @pytest.mark.parametrize("kind", ["normal", "skewed"])
 @pytest.mark.parametrize("shape", [(3000,), (400, 6), (80, 3, 20), (40, 3, 9, 9), (20, 3, 4, 5, 6)])
 def test_range_of_the_tensors_own_channels(shape, kind):
-    """Three standard deviations around the mean, or to the last value: those of numpy in double precision."""
+    """Check the range, three standard deviations around the mean or to the last value, against numpy in double precision."""
     x = torch.randn(shape, generator=torch.Generator().manual_seed(1)) * 2 - 1
     if kind == "skewed":
         x = nn.functional.leaky_relu(x, 0.1)
@@ -120,7 +120,7 @@ def test_range_of_the_tensors_own_channels(shape, kind):
 
 @pytest.mark.parametrize("bits", CODE_BITS)
 def test_what_has_no_negative_values_is_decoded_without(bits):
-    """Results of ReLU: zeros come back as zeros, and every other value as more than zero."""
+    """Check results of ReLU: zeros are decoded as zeros, and all other values as more than zero."""
     x = torch.randn(40, 3, 8, 8, generator=torch.Generator().manual_seed(2))
     x[:, 2] += 4
     x = x.relu()
@@ -129,7 +129,7 @@ def test_what_has_no_negative_values_is_decoded_without(bits):
     y = packed.decompress()
     assert torch.equal(y > 0, x > 0)
     assert (y[x == 0] == 0).all()
-    # The upper half of a normal distribution of deviation 1; what is nearly all above zero ends where its values do.
+    # Channel 0 is half a normal distribution of deviation 1; channel 2, nearly all above zero, ends at its greatest value.
     end = packed.grid.step * (2**bits - 1)
     assert float(end[0]) == pytest.approx(3, rel=0.05)
     assert float(end[2]) == pytest.approx(float(x[:, 2].max()), rel=1e-6)

@@ -1,4 +1,4 @@
-"""What every codec promises: shape, dtype, values left alone, bounded error, clear refusals."""
+"""Promises of every codec: shape, dtype, values left unchanged, bounded error, clear refusals."""
 
 import actcodec
 import pytest
@@ -26,10 +26,10 @@ FLOAT_FORMS = [
     "acgc-quant",
     "acgc-quantz",
 ]
-#: Without a bitstream, see test_baseline_codecs.py.
+#: Codecs whose bytes test_baseline_codecs.py tests.
 BASELINES = ["gist", "gist-csr", "cdma", "vdnn", "bf16", "int8-rows"]
 AFFINE = [mode.label for mode in AFFINE_MODES]
-#: See also test_baseline_codecs.py.
+#: Codecs without a bitstream.
 NO_STREAM = [*FLOAT_FORMS, *BASELINES, NVFP4, "cusz"]
 STREAMS = [name for name in CODED if name not in NO_STREAM]
 LOSSY = [name for name in CODED if name not in ("bypass", "cdma", "vdnn")]
@@ -50,7 +50,7 @@ kinds = st.sampled_from(["normal", "relu", "zero", "negative zero", "max", "subn
 
 
 def channel_maxima(x):
-    """Largest magnitude over what shares a scale, broadcastable to x."""
+    """Return the largest magnitude per scale, broadcastable to x."""
     x = x.double().abs()
     if x.ndim >= 3 and x[0, 0].numel() >= 8:
         return x.amax([0, *range(2, x.ndim)], keepdim=True)
@@ -68,12 +68,12 @@ def test_conformance(name, shape, dtype, kind, seed):
         return
     before = x.clone()
     if name in FLOAT_FORMS and kind == "max":
-        return  # may lie beyond the 16-bit formats, see test_float_forms.py
+        return  # values may exceed the 16-bit formats; test_float_forms.py tests those
     packed = codec.compress(x)
     y = codec.decompress(packed)
     assert torch.equal(x.view(torch.uint8), before.view(torch.uint8))
     assert (y.shape, y.dtype, y.device) == (x.shape, x.dtype, x.device)
-    # Codes reach a little beyond the greatest value, which here is the greatest number that float16 has.
+    # Codes reach slightly beyond the greatest value, which here is the greatest number of float16.
     assert not y.isnan().any() if kind == "max" and name in (*AFFINE, *FLOAT_FORMS, "acgc-jpeg") else y.isfinite().all()
     if name in NO_STREAM:
         return
@@ -89,8 +89,8 @@ def test_conformance(name, shape, dtype, kind, seed):
         assert torch.equal(y.view(torch.uint8), x.view(torch.uint8))
         assert packed.payload.numel() == -(-x.numel() // 8) * 8 * x.element_size()
     elif name.startswith("sfpr") and kind not in ("subnormal", "max"):
-        # Half a step of 1/128 of the maximum, up to saturation at 127/128, the scale's 8 bits, its reciprocal's 12,
-        # and the dtype's rounding.
+        # The error is half a step of 1/128 of the maximum, up to saturation at 127/128, plus the rounding of the scale to 8
+        # bits, of its reciprocal to 12, and of the dtype.
         largest = channel_maxima(x)
         error = (y.double() - x.double()).abs()
         inside = x.double().abs() < largest * 126 / 128
@@ -99,7 +99,7 @@ def test_conformance(name, shape, dtype, kind, seed):
         assert (error <= largest / 128 * 0.505 + rounding)[inside].all()
         assert (error <= largest * 0.013 + rounding).all()
     if kind in ("zero", "negative zero"):
-        # Division has no code for zero: half the smallest step there is takes its place.
+        # Division has no code for zero: half the smallest step takes its place.
         assert y.double().abs().max() < 2.0**-100 if name == "division" else not y.any()
 
 

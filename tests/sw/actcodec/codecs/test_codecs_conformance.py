@@ -1,6 +1,6 @@
 """Rows C1 to C7, C9 to C11 and C14 of docs/user/plugin.md: every codec of the catalogue, every width, every format, on the CPU.
 
-A codec is here by being in the catalogue. What a row cannot ask of some codec is a fact of catalog_facts.py, never a name.
+Every codec in the catalogue is tested. Codecs to which a row does not apply are facts of catalog_facts.py, never names.
 """
 
 import copy
@@ -30,7 +30,7 @@ from cdu_spec.dqt import OPT_L
 from cdu_tools.errors import UserError
 
 LEAST_BITS, USUAL_BITS = 2, 8
-#: Part of the largest value that JPEG's table, if it is as fine as optL, and SFPR's saturating scale may take away.
+#: Part of the largest value that JPEG's table, if it is as fine as optL, and SFPR's saturating scale may remove.
 TRANSFORM_LOSS = 0.22
 
 every_variant = pytest.mark.parametrize(("name", "bits"), VARIANTS, ids=VARIANT_IDS)
@@ -42,9 +42,9 @@ every_value_variant = pytest.mark.parametrize(
 
 
 def in_every_format(of=lambda name: True):
-    """Codecs of which ``of`` is true, in all widths and formats; `make full` has the whole product.
+    """Parametrise over the codecs with ``of(name)`` true, in all widths and formats; `make full` has the whole product.
 
-    In the quick tests the least width of a codec comes in every format, the others in one of them by turns.
+    In the quick tests a codec's least width comes in every format, each other width in one of them by turns.
     """
     cases = []
     for (name, bits), text in zip(VARIANTS, VARIANT_IDS, strict=True):
@@ -57,12 +57,12 @@ def in_every_format(of=lambda name: True):
 
 
 def step_of(bits):
-    """Part of the largest magnitude that a code of signed numbers is worth."""
+    """Return the part of the largest magnitude that a code of signed numbers is worth."""
     return 1 / (2 ** ((bits or USUAL_BITS) - 1) - 1)
 
 
 def transform_loss(name):
-    """Part of the largest magnitude that a codec's table may take away: it grows with the divisors."""
+    """Return the part of the largest magnitude that a codec's table may remove: it grows with the divisors."""
     return TRANSFORM_LOSS * greatest_divisor(name) / max(OPT_L)
 
 
@@ -78,7 +78,7 @@ def through(codec, x):
 
 @in_every_format(keeps_values)
 def test_c1_extremes_saturate_and_do_not_wrap(name, bits, dtype):
-    """The greatest values of a group stay above the middle ones and the least below, whatever the last digits of the range."""
+    """Check that a group's greatest values stay above the middle ones and the least below, for any last digits of the range."""
     for scale in torch.rand(8, generator=torch.Generator().manual_seed(1)) + 0.5:
         x = torch.rand(2, 4, 16, 16) * 2 - 1
         x[:, :, :8, :8], x[:, :, 8:, 8:] = 1, -1
@@ -106,7 +106,7 @@ def test_c2_zero_range(name, bits, dtype):
 
 @in_every_format(keeps_values)
 def test_c2_subnormal_and_huge_groups(name, bits, dtype):
-    """Beside ordinary ones too; numbers that a 16-bit parameter cannot hold are refused in words."""
+    """Check such groups beside ordinary ones, too; numbers beyond a 16-bit parameter must be refused with a message."""
     info = torch.finfo(dtype)
     unit = torch.rand(2, 4, 16, 16) * 2 - 1
     subnormal, huge = unit * (info.smallest_normal / 2), unit * (info.max / 4)
@@ -125,7 +125,7 @@ def test_c2_subnormal_and_huge_groups(name, bits, dtype):
 
 @in_every_format(is_stochastic)
 def test_c3_stochastic_rounding_has_no_mean_error(name, bits, dtype):
-    """With the parameters that are stored, their rounding included; of values that are within the codes."""
+    """Check values within the codes, with the stored parameters, their rounding included."""
     x = (torch.randn(2, 4, 16, 16) + torch.randn(1, 4, 1, 1)).to(dtype)
     codec = make(name, bits)
     draws = torch.stack([codec.decompress(codec.compress(x)).double() for _ in range(30)])
@@ -141,10 +141,10 @@ def test_c3_stochastic_rounding_has_no_mean_error(name, bits, dtype):
 
 @in_every_format(keeps_values)
 def test_c4_padding_is_in_no_range(name, bits, dtype):
-    """Values far from zero: sizes that fill no group come back as closely as sizes that do.
+    """Check values far from zero: sizes that do not fill a group are restored as closely as sizes that do.
 
-    A transform's blocks are worse where zeros fill them up, because its table throws the edge away; no range is to blame.
-    Full blocks of ``jpeg-gmc``, which saturates nothing, have so small an error that the edge is compared with the values.
+    A transform's blocks are worse where zeros pad them, because its table removes the edge; no range is to blame. Full blocks
+    of ``jpeg-gmc``, which saturates nothing, have so small an error that the edge is compared with the values.
     """
     maps = (100 + torch.rand(4, 8, 24, 24)).to(dtype)
     full = (there_and_back(name, bits, maps).double() - maps.double()).abs().max()
@@ -160,7 +160,7 @@ def test_c4_padding_is_in_no_range(name, bits, dtype):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_c5_sizes(name):
-    """Vectors of 1 to 300 values and maps of odd sides, widths and formats in turn, group edges in all of them."""
+    """Check vectors of 1 to 300 values and maps of odd sides, widths and formats in turn, with group edges in all of them."""
     variants = [(bits, dtype) for bits in widths(name) for dtype in FLOATS]
     edges = {1, 8, 9, 64, 65, 256, 257}
     codecs = {bits: make(name, bits) for bits in widths(name)}
@@ -184,7 +184,7 @@ def test_c5_sizes(name):
 
 @in_every_format()
 def test_c6_not_a_number_and_infinity(name, bits, dtype):
-    """An error that says how many and where, or, from a lossless codec, the value itself; saturation when asked."""
+    """Check for an error with count and place, or, from a lossless codec, the value itself; or saturation on request."""
     for bad in (float("nan"), float("inf"), -float("inf")):
         x = torch.rand(2, 3, 8, 8).to(dtype)
         x[1, 2, 3, 4] = bad
@@ -199,12 +199,12 @@ def test_c6_not_a_number_and_infinity(name, bits, dtype):
             y = there_and_back(name, bits, x, nonfinite="saturate").double()
             assert y.isfinite().all()
             y[1, 2, 3, 4] = 0
-            assert y.abs().max() <= 4  # the others are what they were
+            assert y.abs().max() <= 4  # the other values are unchanged
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_c7_more_than_65535_groups(name):
-    """Of 64 values and more: whole maps, blocks, samples. The last ones are as good as the first ones."""
+    """Check groups of 64 and more values: whole maps, blocks, samples. The last ones must be as good as the first ones."""
     bits = widths(name)[-1]
     x = torch.randn(1, 1, 8, 8).bfloat16().expand(65_540, 1, 8, 8).contiguous()
     options = {"rounding": "nearest"} if is_stochastic(name) else {}
@@ -215,7 +215,7 @@ def test_c7_more_than_65535_groups(name):
 
 @every_value_variant
 def test_c9_negative_numbers_are_rounded_as_positive_ones_are(name, bits):
-    """Rounding towards minus infinity would take half a step from both."""
+    """Check that both signs round alike; rounding towards minus infinity would subtract half a step from both."""
     x = torch.rand(4, 4, 16, 16) * 0.8 + 0.05
     x[:, :, 0, 0], x[:, :, 8, 8] = 1, -1  # one range for both signs
     options = {"rounding": "nearest"} if is_stochastic(name) else {}
@@ -226,7 +226,7 @@ def test_c9_negative_numbers_are_rounded_as_positive_ones_are(name, bits):
 
 
 def tensors_in(packed):
-    """Every tensor that a compressed form holds."""
+    """Return every tensor that a compressed form holds."""
     for field in fields(packed):
         part = getattr(packed, field.name)
         if isinstance(part, torch.Tensor):
@@ -237,7 +237,7 @@ def tensors_in(packed):
 
 @in_every_format()
 def test_c10_packed_bytes_decode_to_the_same_bits(name, bits, dtype):
-    """A stream's bytes, or the form's own tensors as bytes, are all that decoding uses; and all of them are counted."""
+    """Check that decoding uses nothing but a stream's bytes or the form's own tensors as bytes, and that all are counted."""
     codec = make(name, bits)
     packed = codec.compress(torch.randn(2, 4, 14, 17).to(dtype))
     values = codec.decompress(packed)
@@ -271,6 +271,6 @@ def test_c11_decoding_after_the_codec_has_changed(name, bits, dtype):
 
 @every_variant
 def test_c14_the_path_under_test_is_the_cpus(name, bits):
-    """Everything that was compressed here is on the CPU; where there is CUDA, test_codecs.py compares it with this path."""
+    """Check that all results are on the CPU; test_codecs.py compares CUDA, if present, with the CPU."""
     packed = make(name, bits).compress(torch.randn(2, 4, 16, 16))
     assert {part.device.type for part in tensors_in(packed)} == {"cpu"}

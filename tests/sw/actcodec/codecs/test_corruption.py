@@ -25,7 +25,7 @@ def with_crc(body):
 
 
 def read(stream):
-    """Decode; returns None when refused. Any other exception is a failure."""
+    """Decode; return None when refused. Any other exception is a failure."""
     try:
         return actcodec.decompress(actcodec.from_bytes(stream))
     except BitstreamError:
@@ -53,7 +53,7 @@ def test_every_cut_and_any_addition_is_noticed(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_flips_under_a_right_checksum_never_crash(name):
-    """The decoder may take the stream (then its values have the shape the header says) or refuse it."""
+    """Check that the decoder accepts the stream, with values in the header's shape, or refuses it."""
     body = stream_of(name)[:-4]
     refused = 0
     for place in range(len(body)):

@@ -1,4 +1,4 @@
-"""Codec cusz: no value beyond the bound, whatever the format; prediction and coding by plain definitions; bytes."""
+"""Codec cusz: no error beyond the bound in any format; prediction and coding by plain definitions; bytes."""
 
 import itertools
 import math
@@ -53,7 +53,7 @@ def test_no_value_is_beyond_an_absolute_bound(shape, dtype, kind, exponent, dime
     x, bound = values_of(kind, shape, dtype, seed), 2.0**exponent
     y = actcodec.codec("cusz", bound=bound, mode="abs", dimensions=dimensions).compress(x).decompress()
     assert (y.shape, y.dtype) == (x.shape, x.dtype)
-    # Differences of two numbers of these formats need more digits than float64 has when one is much smaller.
+    # Differences of two numbers of these formats need more digits than float64 has if one is much smaller.
     pairs = zip(x.flatten().tolist(), y.flatten().tolist(), strict=True)
     assert all(abs(Fraction(before) - Fraction(after)) <= Fraction(bound) for before, after in pairs)
     assert not y[x == 0].any()
@@ -73,7 +73,7 @@ def test_no_value_is_beyond_a_relative_bound(shape, dtype, kind, exponent, seed)
 @pytest.mark.parametrize("bound", [0.3, 0.49, 0.5, 0.51, 0.7, 0.99, 1.0, 1.01, 1.5, 2.7])
 def test_bounds_near_the_precision_of_the_format(dtype, bound):
     unit = torch.finfo(dtype).eps
-    # All numbers from 1/2 to 2 that the format has, and their negatives, or many of them.
+    # The values are all numbers of the format from 1/2 to 2 and their negatives, or many of them.
     x = torch.arange(1 << 11, dtype=torch.float64) if dtype != torch.float32 else torch.arange(1 << 14, dtype=torch.float64)
     x = torch.cat([1 + x * unit, 0.5 + x * unit / 2]).to(dtype).double().clamp_max(2)
     x = torch.cat([x, -x]).to(dtype)
@@ -92,7 +92,7 @@ def test_rms_error_of_each_channel(shape, kind, exponent, by_channel, seed):
     y = actcodec.codec("cusz").compress_within(x, error).decompress()
     squares = (y.double() - x.double()).square()
     rms = squares.mean(channel_axes(x)).sqrt() if count > 1 else squares.mean().sqrt()
-    # float32 rounds what comes out.
+    # float32 rounds the results.
     assert (rms <= error * (1 + 1e-12) + torch.finfo(torch.float32).eps / 2 * x.abs().max().double()).all()
 
 
@@ -101,11 +101,11 @@ def test_steps_use_what_an_error_allows():
     error = torch.tensor([0.01, 0.01, 3.0])
     packed = actcodec.codec("cusz").compress_within(x, error)
     assert torch.allclose(packed.steps, error * math.sqrt(12), rtol=0.02)
-    # Where most values are zeros, the others may be off by more.
+    # Nonzero values may have larger errors if most values are zeros.
     sparse = torch.where(torch.rand(x.shape, generator=torch.Generator().manual_seed(1)) < 0.75, 0.0, x)
     wide = actcodec.codec("cusz").compress_within(sparse, error)
     assert torch.allclose(wide.steps, error * math.sqrt(12) * 2, rtol=0.06)
-    # Half-way values all have the greatest error there is: the uniform guess would be wrong.
+    # Half-way values all have the greatest possible error: the uniform guess would be wrong.
     worst = torch.full((4, 3, 8, 8), math.sqrt(3))
     off = actcodec.codec("cusz").compress_within(worst, torch.ones(3)).decompress() - worst
     assert off.abs().max() <= 1
@@ -121,7 +121,7 @@ def test_outliers_come_back_exactly():
 
 
 def plain_differences(values, axes):
-    """Inclusion and exclusion over the neighbours, each value by itself, from the definition."""
+    """Compute inclusion and exclusion over the neighbours, each value by itself, from the definition."""
     out = np.zeros_like(values)
     for place in np.ndindex(values.shape):
         for steps in itertools.product((0, 1), repeat=len(axes)):
@@ -151,7 +151,7 @@ def inflated(stream):
 
 
 def plain_decode(coded, count):
-    """One integer at a time: deflate by the standard library, codes from the low bits of each byte on."""
+    """Decode one integer at a time: deflate by the standard library, codes from the low bits of each byte on."""
     streams = []
     for width, part in zip((2, 4, 8), coded.codes, strict=True):
         raw = inflated(part)
@@ -198,7 +198,7 @@ def test_bytes_are_near_the_entropy(deviation, most):
     values = (torch.randn(1 << 18, generator=random) * deviation).round().to(torch.int32)
     least = entropy(np.unique(values.numpy(), return_counts=True)[1], base=2) * values.numel()
     bits = 8 * integer_coder.encode(values).nbytes
-    # Independent values: nothing can do better but for what the counts of this very sample give away.
+    # Independent values allow no fewer bits, except for what the counts of this sample reveal.
     assert least * 0.995 <= bits <= least * most
 
 

@@ -1,4 +1,4 @@
-"""Codecs that keep to an error: its size whatever the values, no more bits than it needs, bytes that decode by hand."""
+"""Codecs that keep an error: its size for any values, no more bits than needed, bytes decoded by hand."""
 
 from math import ceil, log2
 
@@ -21,7 +21,7 @@ kinds = st.sampled_from(["normal", "relu", "negative", "halves", "zero", "huge r
 
 def values(kind, shape, seed=0):
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-    if kind == "halves":  # between two steps of one, where the error is the largest
+    if kind == "halves":  # middles between two steps of one, where the error is largest
         return x.mul(4).floor().add(0.5)
     if kind == "huge range":
         return x * 2.0 ** torch.randint(-12, 13, shape, generator=torch.Generator().manual_seed(seed))
@@ -29,12 +29,12 @@ def values(kind, shape, seed=0):
 
 
 def of_channels(x, count):
-    """(count, values), float64: one row, or one for each place of axis 1."""
+    """Return (count, values), float64: one row, or one for each place of axis 1."""
     return (x.transpose(0, 1) if count > 1 else x).reshape(count, -1).double()
 
 
 def least_bits(row, step):
-    """In plain numbers: codes of two's complement, unsigned where nothing is negative, for so many steps."""
+    """Return the bits of two's complement, unsigned where nothing is negative, for these steps, in plain numbers."""
     up, down = max(row.max().item(), 0) / step, max(-row.min().item(), 0) / step
     bits = ceil(log2(up + 1))
     if down > 0:
@@ -71,14 +71,14 @@ def test_mean_squared_error_is_within_the_bound_and_errors_average_out(name, kin
         allowed = along_channels(error.double(), 4).square()
         squared = (draws.square() / allowed).mean((0, 1, 3, 4))
         assert (squared < 1.05).all()
-        # Of the mean of 30 errors with mean zero, the square is a thirtieth of their variance.
+        # The square of the mean of 30 errors with mean zero is a thirtieth of their variance.
         mean, variance = draws.mean(0), draws.var(0)
         assert 0.85 < float(30 * mean.square().sum() / variance.sum()) < 1.15
         assert abs(float(mean.sum())) < 5 * float(variance.sum() / 30) ** 0.5
 
 
 def test_halves_reach_the_bound():
-    """Half a step, which is the error: no other size of step would do for all values."""
+    """Check that halves have the error of half a step: no other size of step would do for all values."""
     x = values("halves", (2, 3, 16, 16))
     form = actcodec.codec("acgc-quantz").compress_within(x, torch.tensor([0.5]))
     assert form.steps.tolist() == pytest.approx([1.0], rel=1e-6)
@@ -90,7 +90,7 @@ def bits_of(data):
 
 
 def by_hand(form):
-    """Codes from bytes, with nothing but Python's integers: rows of whole numbers."""
+    """Return codes from bytes, with nothing but Python's integers: rows of whole numbers."""
     per_row = torch.Size(form.shape).numel() // len(form.steps)
     present = bits_of(form.mask) if form.mask.numel() else [1] * (per_row * len(form.steps))
     rows = [[0] * per_row for _ in form.steps]
@@ -136,7 +136,7 @@ def test_bytes_decode_by_hand(name):
 @pytest.mark.parametrize("name", FREE)
 @pytest.mark.parametrize("bits", [1, 2, 8, MOST_BITS])
 def test_the_greatest_numbers_stay_finite(name, bits, backend):
-    """With one bit the step is the greatest magnitude itself, which no rounding up may make infinite."""
+    """Check that one bit's step, the greatest magnitude itself, is not rounded up to infinity."""
     most = torch.finfo(torch.float32).max
     codec = actcodec.codec(name, bits=bits, backend=backend)
     for content in ([most], [most, 0.0, most], [-most], [most, -most, 0.0]):
@@ -160,7 +160,7 @@ def test_no_gaps_at_any_width(bits):
 
 
 def test_a_sign_costs_a_bit_and_the_maximum_keeps_its_value():
-    """What the published code gets wrong: the sign's bit, and decoding without the scale."""
+    """Check two errors of the published code: the sign's bit, and decoding without the scale."""
     x = torch.tensor([[0.0, 3.0, 6.0, 21.0]])
     form = actcodec.codec("acgc-quantz").compress_within(x, torch.tensor([1.5]))
     assert form.bits.tolist() == [3]  # 0 to 7 steps of 3

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
-#: The paper's ratios of a block of convolution, normalisation and ReLU for maps of N x N.
+#: Ratios of the paper for a block of convolution, normalisation and ReLU with maps of N x N.
 PUBLISHED = {56: 13.04, 28: 12.90, 14: 12.36, 7: 10.35}
 
 
 def kept_by_a_block(n, dense):
-    """Bytes that autograd keeps per value of a conv-BN-ReLU block: of its input, of the convolution's result, of the mask.
+    """Return the bytes per value that autograd keeps of a conv-BN-ReLU block: input, convolution's result, mask.
 
-    Every number comes from what the plug-in holds; of the mask's stream the payload counts.
+    Every number comes from the tensors that the plug-in holds; the mask's stream counts with its payload.
     """
     batch, channels = 16, 16
     model = nn.Sequential(nn.Conv2d(channels, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU())
@@ -35,7 +35,7 @@ def kept_by_a_block(n, dense):
     assert x.grad.isfinite().all()
     records = {record.op: record for record in stats.records if record.name in ("0", "1", "2")}
     assert [records[op].codec for op in ("mul", "conv", "relu")] == [dense.name, dense.name, "brc"]
-    overhead = 20 + 4 * 4 + 4  # of the mask's stream: header, shape, checksum
+    overhead = 20 + 4 * 4 + 4  # header, shape and checksum of the mask's stream
     values = x.numel()
     return tuple(
         (record.bytes_compressed - (overhead if record.codec == "brc" else 0)) / values
@@ -55,7 +55,7 @@ def test_the_papers_ratio(n, published):
 @pytest.mark.parametrize("bits", CODE_BITS)
 @pytest.mark.parametrize("n", PUBLISHED)
 def test_the_integer_forms_own_ratio(n, bits, option, head):
-    """The formula of docs/reference/bitstream.md, by the bytes of payloads in the plug-in."""
+    """Check the formula of docs/reference/bitstream.md against the bytes of payloads in the plug-in."""
     codec = actcodec.codec("division", bits=bits, range=option)
     overhead = 20 + 4 * 4 + 4 * 16 + 4  # header, shape, 16 reciprocals, checksum
     first, second, mask = kept_by_a_block(n, codec)
@@ -72,7 +72,7 @@ def test_the_integer_forms_own_ratio(n, bits, option, head):
 @pytest.mark.parametrize("block", [8, 12, 18])
 @pytest.mark.parametrize("features", [8, 64, 72, 144, 512])
 def test_the_papers_ratio_of_a_linear_block(features, block, bits):
-    """5 / (2/min(B, N) + Q/8 + 4/N + 1/8), where cells share their bytes evenly: as many samples as the turns of the grid."""
+    """Check 5 / (2/min(B, N) + Q/8 + 4/N + 1/8) with as many samples as the turns of the grid, so that cells share evenly."""
     samples = 36  # a multiple of all turns: at most 9 for B = 18 and 3 for B = 12, with even numbers of features
     model = nn.Sequential(nn.Linear(features, features), nn.ReLU())
     x = torch.randn(samples, features, generator=torch.Generator().manual_seed(features), requires_grad=True)
@@ -83,10 +83,10 @@ def test_the_papers_ratio_of_a_linear_block(features, block, bits):
     assert x.grad.isfinite().all()
     assert [(record.op, record.codec) for record in stats.records] == [("mul", "division-float"), ("relu", "brc")]
     values, mask = stats.records
-    overhead = 20 + 2 * 4 + 4  # of the mask's stream: header, shape, checksum
+    overhead = 20 + 2 * 4 + 4  # header, shape and checksum of the mask's stream
     kept = (values.bytes_compressed + mask.bytes_compressed - overhead) / x.numel()
     assert kept == pytest.approx(2 / min(block, features) + bits / 8 + 4 / features + 1 / 8, rel=1e-12)
-    # The paper counts a byte for ReLU's mask without compression, autograd has the 4 of its result.
+    # The paper counts a byte for ReLU's mask without compression; autograd keeps the 4 of its result.
     assert values.bytes_original + x.numel() == 5 * x.numel()
 
 
@@ -98,7 +98,7 @@ def test_cells_tile_every_map(batch, channels, height, width, block):
     last = -1
     for one in cells:
         rows, columns = (one[:, :1] - one[0, 0]).diff(dim=0).flatten(), one[:1].diff().flatten()
-        # A grid: the number changes at the same columns in all rows, and grows.
+        # In a grid the number changes at the same columns in all rows, and grows.
         assert torch.equal(one, one[:, :1] + one[:1] - one[0, 0])
         assert (columns >= 0).all()
         assert (rows >= 0).all()
@@ -114,13 +114,13 @@ def test_cells_tile_every_map(batch, channels, height, width, block):
 @pytest.mark.parametrize("block", [1, 2, 8, 12, 18])
 @pytest.mark.parametrize("side", [8, 9, 12, 14, 20, 28, 30, 56])
 def test_a_block_of_values_per_cell_on_average(side, block):
-    """Over as many maps as an axis has turns, squared."""
+    """Check the average over as many maps as an axis has turns, squared."""
     cells = Pooling.of((block, block, side, side), block).cells()
     assert int(cells[-1]) + 1 == max(side, block) ** 2
 
 
 def test_features_are_pooled_along_their_axis_alone():
-    """Three samples of 20 features in blocks of 8: 2 cells, then 3, then 2, each of one sample."""
+    """Check three samples of 20 features in blocks of 8: 2 cells, then 3, then 2, each of one sample."""
     cells = Pooling.of((3, 20), 8).cells()
     assert cells.tolist() == [0] * 10 + [1] * 10 + [2] * 7 + [3] * 7 + [4] * 6 + [5] * 10 + [6] * 10
     assert Pooling.of((3, 20), 32).cells().tolist() == [0] * 20 + [1] * 20 + [2] * 20
@@ -136,7 +136,7 @@ def test_features_are_pooled_along_their_axis_alone():
     ],
 )
 def test_means_are_those_of_their_cells(shape, block):
-    """A tensor that is constant in every cell comes back as its 16-bit means: pooling and upsampling have one grid."""
+    """Check that a tensor constant in every cell is restored to its 16-bit means: pooling and upsampling share a grid."""
     cells = Pooling.of(shape, block).cells()
     x = torch.randn(int(cells[-1]) + 1, generator=torch.Generator().manual_seed(1)).bfloat16().float()[cells].view(shape)
     packed = actcodec.codec("division-float", block=block).compress(x)
@@ -149,7 +149,7 @@ def test_means_are_those_of_their_cells(shape, block):
 @pytest.mark.parametrize("name", ["division-float", "actnn-float"])
 @pytest.mark.parametrize("shape", [(2, 3, 14, 14), (1, 4, 7, 7), (3, 1, 30, 17), (9, 50), (2, 3, 33)])
 def test_error_is_at_most_a_step(name, half, bits, shape):
-    """With the 16-bit step that decoding uses: it reaches from the rounded least to the greatest value, which never wraps."""
+    """Check the error with the 16-bit step of decoding, which spans the rounded least to the greatest value without wrap."""
     x = torch.randn(shape, generator=torch.Generator().manual_seed(2)) * 3 + 1
     packed = actcodec.codec(name, bits=bits, half=half).compress(x)
     y = packed.decompress()
@@ -157,12 +157,12 @@ def test_error_is_at_most_a_step(name, half, bits, shape):
     size = 256 if name == "actnn-float" else x[0, 0].numel() if x.ndim == 4 else x.shape[-1]
     per_value = step.repeat_interleave(size)[: x.numel()]
     assert ((y - x).abs().flatten() <= per_value * (1 + 1e-5) + 1e-5).all()
-    # No more than the spread divided by the codes needs, 16-bit rounding apart.
+    # The step is no more than the spread divided by the codes, except for 16-bit rounding.
     assert (step * (2**bits - 1)).max() <= (x.max() - x.min()) * 1.03
 
 
 def test_padding_is_in_no_range():
-    """260 values far from zero: the second group has four of them."""
+    """Check 260 values far from zero, of which the second group has four."""
     x = 1000 + torch.rand(260, generator=torch.Generator().manual_seed(3))
     packed = actcodec.codec("actnn-float", half="fp16").compress(x)
     assert packed.low.numel() == 2
@@ -205,7 +205,7 @@ def test_the_low_part_is_torchs_pooling_and_upsampling(block):
 
 @pytest.mark.parametrize("shape", [(2, 3, 14, 14), (3, 1, 30, 17), (5, 50)])
 def test_the_ablations_keep_less(shape):
-    """The low and the high part add up to both; plain is what has no low part to take off."""
+    """Check that the low and the high part add up to both, and that plain is both without a low part."""
     x = torch.randn(shape, generator=torch.Generator().manual_seed(5)) + 2
     packed = {part: actcodec.codec("division-float", parts=part, rounding="nearest").compress(x) for part in PARTS}
     y = {part: form.decompress() for part, form in packed.items()}
@@ -216,14 +216,14 @@ def test_the_ablations_keep_less(shape):
     assert packed["plain"].means.numel() == packed["high"].means.numel() == 0
     step = packed["plain"].high.step.float().max()
     assert (y["plain"] - x).abs().max() <= step / 2 + 2.0**-6
-    # The high part has lost the mean of 2; the low one has lost what differs within a cell.
+    # The high part lacks the mean of 2; the low one lacks the differences within a cell.
     assert abs(float(y["high"].mean())) < 0.2
     assert abs(float(y["low"].mean()) - 2) < 0.2
     assert (y["both"] - x).norm() < min((y["low"] - x).norm(), (y["high"] - x).norm())
 
 
 def test_no_value_becomes_infinite():
-    """Steps are rounded up: the greatest numbers of float16 would be decoded as infinity."""
+    """Check the greatest numbers of float16, which rounded-up steps would decode as infinity."""
     x = torch.full((1, 1, 8, 8), torch.finfo(torch.float16).max, dtype=torch.float16)
     x[..., ::2] = -1000.0
     for name in ("division-float", "actnn-float"):
@@ -248,7 +248,7 @@ def test_options_have_limits(options, message):
 @pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("up", [False, True])
 def test_ranges_are_rounded_to_the_next_number_of_16_bits(half, up):
-    """That is among all that there are, sorted: 1.47818 up is 1.484375 in bfloat16, not 1.4921875."""
+    """Check against all such numbers, sorted: 1.47818 up is 1.484375 in bfloat16, not 1.4921875."""
     numbers = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16).view(half).to(torch.float64)
     numbers = numbers[numbers.isfinite()].unique()
     random = torch.Generator().manual_seed(3)

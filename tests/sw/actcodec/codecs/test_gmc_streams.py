@@ -1,4 +1,4 @@
-"""Streams of version 2: jpeg-act with GMC or a reconstruction point, what they promise and what is refused of them."""
+"""Streams of version 2, jpeg-act with GMC or a reconstruction point: their promises and refusals."""
 
 import re
 import struct
@@ -18,7 +18,7 @@ from plain_stream import decode
 
 PAGE = (Path(__file__).parents[4] / "docs/reference/bitstream.md").read_text()
 SHAPE = (1, 3, 3, 13)
-#: Strips of 8 of the 9 rows, and blocks side by side.
+#: Number of strips of 8 of the 9 rows, and of blocks side by side.
 BLOCKS = 2 * 2
 BACKENDS = ("torch", "native")
 
@@ -28,21 +28,21 @@ def sealed(body: bytes) -> bytes:
 
 
 def stream(payload: bytes, *, version: int = 2, mode: int = 3, coder: int = 1, point: int = 3) -> bytes:
-    """With a right length and checksum, whatever the rest is."""
+    """Return a stream with a right length and checksum and any other content."""
     header = struct.pack("<4s8BQ", b"CDU\x1a", version, mode, 0, 4, 12, 2, coder, point, len(payload))
     numbers = struct.pack("<4I", *SHAPE) + bytes(range(24)) + struct.pack("<3f", 1 / 64, 1 / 100, 1 / 128)
     return sealed(header + numbers + payload)
 
 
 def same(packed: bytes) -> None:
-    """Both decoders give what the independent one does."""
+    """Check that both decoders give the independent decoder's result."""
     _, expected = decode(packed)
     for backend in BACKENDS:
         assert torch.equal(actcodec.from_bytes(packed).decompress(backend), torch.from_numpy(expected))
 
 
 def test_known_bytes():
-    """Worked out by hand: a block of zeros is one head of zero; optL is 8 in all places, shift 3; k of zeros is 128."""
+    """Check a stream worked out by hand: a block of zeros is one head of zero; optL is 8 (shift 3); k of zeros is 128."""
     packed = actcodec.codec("jpeg-gmc", dqt="optL").compress(torch.zeros(1, 1, 8, 8)).to_bytes()
     table = sum(3 << 3 * place for place in range(64)).to_bytes(24, "little")
     body = bytes.fromhex("4344551a 02 03 00 04 08 00 01 03 0100000000000000") + struct.pack("<4I", 1, 1, 8, 8)
@@ -151,7 +151,7 @@ def test_uniform_tables(step):
 
 
 def extremes(const_bits, pass1_bits):
-    """Least and greatest value of each coefficient: of samples with the signs of its basis function, and of their opposites."""
+    """Return least and greatest value of each coefficient, from samples with its basis function's signs or opposite."""
     basis = torch.tensor(dct_spec.basis(const_bits))
     signs = (basis[:, None, :, None] * basis[None, :, None, :]).reshape(64, 8, 8) >= 0
     samples = torch.stack([torch.where(signs, 127, -128), torch.where(signs, -128, 127)]).to(torch.int8)
@@ -169,11 +169,11 @@ def test_the_least_shift_is_the_least_with_which_no_coefficient_saturates(const_
             errors.append((shift_quantizer.inverse(codes, torch.tensor(shift)) - c).abs())
         most = 1 << dqt.LEAST_SHIFT
         assert bool((errors[1] <= (most // 2 if rounding is Rounding.HALF_AWAY else most - 1)).all())
-        assert bool((errors[0] > 40 * most).any(0).all())  # of every one of the 64 coefficients
+        assert bool((errors[0] > 40 * most).any(0).all())  # for every one of the 64 coefficients
 
 
 def pictures():
-    """Maps whose coefficients are as large as they can be, edges and boards, beside smooth ones and noise."""
+    """Return maps with the largest possible coefficients, edges and boards, and with smooth content and noise."""
     generator = torch.Generator().manual_seed(0)
     basis = torch.tensor(dct_spec.basis(8)).sign().float()
     waves = (basis[:, None, :, None] * basis[None, :, None, :]).reshape(1, 64, 8, 8)
@@ -185,14 +185,14 @@ def pictures():
 @pytest.mark.parametrize("name", ["jpeg-act", "jpeg-gmc"])
 @pytest.mark.parametrize("kind", ["waves", "smooth", "noise"])
 def test_error_and_ratio_rise_with_the_step(kind, name, backend):
-    """Steps below 8 let coefficients saturate: there finer ones made more bytes and several times the error."""
+    """Check all steps; those below 8 are raised to 8, because saturated coefficients make more bytes and larger errors."""
     x, found = pictures()[kind], []
     for step in (1, 2, 4, 8, 16, 32, 64):
         codec = actcodec.codec(name, dqt=f"uniform-{step}", S=1.0, backend=backend)
         packed = codec.compress(x)
         found.append((float((codec.decompress(packed) - x).norm() / x.norm()), -packed.nbytes))
     errors, sizes = zip(*found, strict=True)
-    if kind != "waves":  # whose few coefficients may happen to be multiples of a step
+    if kind != "waves":  # few coefficients of waves may happen to be multiples of a step
         assert list(errors) == sorted(errors)
     assert list(sizes) == sorted(sizes)
 

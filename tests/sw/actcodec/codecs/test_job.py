@@ -1,4 +1,4 @@
-"""What crosses to the hardware: order of beats, scales of groups; a backend over beats gives the same bytes."""
+"""Jobs and beats that cross to the hardware: order of beats, scales of groups; a backend over beats gives the same bytes."""
 
 import actcodec
 import pytest
@@ -21,7 +21,7 @@ shapes = st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 11), st.
 
 
 def plain_jpeg_act_beats(x):
-    """Beats in feeding order with loops over strips, tiles of 32 columns, rows and beats."""
+    """Return beats in feeding order by loops over strips, tiles of 32 columns, rows and beats."""
     n, c, h, w = x.shape
     matrix = x.reshape(n * c * h, w).tolist()
     strips, width = -(-len(matrix) // 8), -(-w // 8) * 8
@@ -107,7 +107,7 @@ def test_payload_shifts_are_column_by_column():
 
 
 class OverBeats(TorchBackend):
-    """The golden model reached as a simulated unit is: through beats."""
+    """Golden model that is reached through beats, like a simulated unit."""
 
     def __init__(self):
         self.jobs = []

@@ -74,7 +74,7 @@ def test_divisors_of_powers_of_two_are_the_shifts_of_jpeg_act(shape, table, roun
 
 
 def test_without_loss_in_the_frequencies_it_is_sfpr():
-    """Divisors of 1: only the rounding of coefficients is left, which changes few samples, by one."""
+    """Check divisors of 1: only the rounding of coefficients is left, which changes few samples, by one."""
     x = tensor((2, 4, 16, 24))
     packed = actcodec.codec("jpeg-base", dqt="image100").compress(x)
     sfpr = actcodec.codec("sfpr", S=PUBLISHED_S).compress(x)
@@ -96,7 +96,7 @@ def test_rounding_to_nearest_is_closer_than_truncation():
 
 
 def test_sizes_worked_out_by_hand():
-    """Four blocks of zeros: 6 bits each, 3 bytes; optimal tables have one symbol each, so 2 bits a block, 1 byte."""
+    """Check four blocks of zeros: 6 bits each, 3 bytes; optimal tables have one symbol each, so 2 bits a block, 1 byte."""
     x = torch.zeros(1, 1, 16, 16)
     standard = actcodec.codec("jpeg-base").compress(x)
     assert standard.payload.tolist() == [0b00101000, 0b10100010, 0b10001010]
@@ -137,7 +137,7 @@ def test_edges(x, huffman):
 
 
 class BeatByBeat(Backend):
-    """The golden model by way of beats, as hardware sees a job; counts what it did."""
+    """Golden model reached through beats, as in hardware; counts its jobs."""
 
     def __init__(self):
         self.modes = []
@@ -219,7 +219,7 @@ def test_gradients_through_the_plug_in():
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3, padding=1), torch.nn.BatchNorm2d(4), torch.nn.ReLU())
     x = tensor((2, 2, 16, 16), smooth=True).requires_grad_()
-    # Not the square, which batch normalisation makes nearly independent of the weights.
+    # The square would not do, because batch normalisation makes it nearly independent of the weights.
     wanted = torch.randn(2, 4, 16, 16)
     with actcodec.compress_activations(model, "jpeg-base", dqt="image100") as stats:
         loss = (model(x * 1.0) * wanted).mean()
@@ -237,7 +237,7 @@ def stream_of(huffman="standard"):
 
 
 def read(stream):
-    """Decode; None when refused. Any other exception is a failure."""
+    """Decode; return None when refused. Any other exception is a failure."""
     try:
         return actcodec.decompress(actcodec.from_bytes(stream))
     except BitstreamError:
@@ -259,7 +259,7 @@ def test_every_flipped_byte_cut_and_addition_is_noticed(huffman):
 
 @pytest.mark.parametrize("huffman", ["standard", "optimal"])
 def test_flips_under_a_right_checksum_never_crash(huffman):
-    """The decoder may take the stream (then its values have the shape the header says) or refuse it."""
+    """Check that the decoder accepts the stream, with values in the header's shape, or refuses it."""
     body = stream_of(huffman)[:-4]
     refused = 0
     for place in range(len(body)):

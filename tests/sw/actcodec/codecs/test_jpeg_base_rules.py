@@ -1,4 +1,4 @@
-"""Rules of docs/reference/bitstream.md, section 8, by streams made by hand: what keeps one is decoded, what breaks it not."""
+"""Rules of docs/reference/bitstream.md, section 8, on streams made by hand: valid ones are decoded, others refused."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ RULES = {rule.name.removeprefix("jpeg-base, "): rule for rule in jpeg_base.rules
 FORMATS = [torch.float32, torch.bfloat16, torch.float16]
 LENGTHS = "bytes, but its header says|fewer than a header|as many symbols as they say"
 ENDS = "does not end where|ends before its last block|no Huffman code"
-#: What the refusal says, so that a stream is not refused for another reason.
+#: Messages of the refusals, so that a stream is not refused for another reason.
 SAYS = {
     "sections": LENGTHS,
     "checksum": "the checksum does not match",
@@ -60,7 +60,7 @@ def test_what_keeps_a_rule_is_decoded(name, backend):
 
 @pytest.mark.parametrize("name", RULES)
 def test_what_breaks_a_rule_is_refused(name):
-    """By the reader of the stream, or by both decoders in the same words, and then by the independent one too."""
+    """Check refusal by the reader of the stream, or by both decoders with one message, and by the independent decoder."""
     rule = RULES[name]
     assert rule.bad
     for label, stream in rule.bad.items():

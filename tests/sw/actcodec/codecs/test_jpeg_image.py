@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 
 def from_image(samples):
-    """(1, 1, H, W): with S = 1 SFPR's values are about the samples less 128."""
+    """Return (1, 1, H, W) for which, with S = 1, SFPR's values are about the samples less 128."""
     return torch.from_numpy(samples.astype(np.float32) - 128)[None, None]
 
 
@@ -30,7 +30,7 @@ def activations(shape=(2, 3, 17, 21), seed=0):
 
 
 def check(packed, samples):
-    """The file of ``packed`` against the golden samples, int (H, W); returns the file."""
+    """Check the file of ``packed`` against the golden samples, int (H, W), and return it."""
     data = jpeg_image(packed)
     decoded = libjpeg_samples(data).astype(int)
     assert decoded.shape == samples.shape
@@ -49,7 +49,7 @@ def test_images_in_libjpeg(name, table, huffman):
     packed = actcodec.codec("jpeg-base", dqt=table, S=1.0, huffman=huffman).compress(from_image(IMAGES[name]()))
     data = check(packed, golden(packed))
     file = read_file(data)
-    # The stream's segment stands in the file as it is, and a bit-by-bit reader finds the golden coefficients in it.
+    # The file contains the stream's segment unchanged, and a bit-by-bit reader finds the golden coefficients in it.
     assert file.segment == bytes(packed.payload.tolist())
     assert np.array_equal(file.coefficients(), packed.coefficients().numpy())
     assert [file.divisors[place] for place in np.argsort(ZIGZAG)] == list(dqt.divisors(table))
@@ -81,7 +81,7 @@ def test_activations_in_libjpeg(shape, table, rounding, scale, seed):
 @pytest.mark.parametrize("table", ["optL", "optsH", "image20", "image100"])
 @pytest.mark.parametrize("shape", [(2, 3, 17, 21), (1, 1, 8, 8)])
 def test_jpeg_act_in_libjpeg(table, shape):
-    """The values of jpeg-act, back in int8 through its scales."""
+    """Check the values of jpeg-act, converted back to int8 by its scales."""
     packed = actcodec.codec("jpeg-act", dqt=table).compress(activations(shape))
     n, c, h, w = shape
     q = packed.decompress().double() / packed.reciprocals.double()[:, None, None]
@@ -95,7 +95,7 @@ def test_all_zero_is_middle_grey():
 
 
 def test_gmc_has_the_image_of_jpeg_act():
-    """Its coefficients; the reconstruction point is none of a JPEG."""
+    """Check that the coefficients make the same file; a JPEG has no reconstruction point."""
     acts, gmcs = (actcodec.codec(name, dqt="optsH", S=1).compress(activations()) for name in ("jpeg-act", "jpeg-gmc"))
     assert jpeg_image(gmcs) == jpeg_image(acts)
 

@@ -1,4 +1,4 @@
-"""Memory: what the golden model takes beyond its input, and what is refused before memory is taken for it."""
+"""Memory that the golden model takes beyond its input, and refusals before memory is taken."""
 
 import os
 import re
@@ -15,13 +15,13 @@ from cdu_spec.bitstream import JPEG_GMC, MODE_CODECS, BitstreamError, Dtype, Hea
 from cdu_tools import memory
 from torch.profiler import ProfilerActivity, profile
 
-#: Bytes taken beyond the input, in units of the tensor; what is constant is not counted.
+#: Bytes taken beyond the input, in units of the tensor; constant parts are not counted.
 DECODING, ENCODING = 2.0, 3.0
 DECODING_JPEG_BASE = 3.0
 
 
 def peak(work):
-    """Most bytes that torch's and numpy's allocators held at one time for a call, and its result."""
+    """Return the most bytes that torch's and numpy's allocators held at one time during a call, and its result."""
     tracemalloc.start()
     try:
         with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
@@ -39,7 +39,7 @@ def peak(work):
 
 @pytest.fixture(scope="module", autouse=True)
 def _profiler():
-    """What torch's profiler imports when it is first used is not to be counted."""
+    """Import the modules of torch's profiler before they could be counted."""
     with profile(activities=[ProfilerActivity.CPU]):
         torch.zeros(1)
 
@@ -50,7 +50,7 @@ def test_the_golden_model_works_in_pieces(name, monkeypatch):
     monkeypatch.setattr(gmc, "_PIECE_BLOCKS", 1 << 8)
     codec = actcodec.codec(name)
     codec.compress(torch.zeros(1, 8, 8, 8)).decompress()
-    # The slope between two sizes, for what does not grow is of no interest. Rows and maps need padding.
+    # The slope between two sizes excludes constant parts. Rows and maps need padding.
     sizes, peaks = [], []
     for samples in (4, 10):
         x = torch.randn(samples, 15, 60, 60, generator=torch.Generator().manual_seed(0)).half()

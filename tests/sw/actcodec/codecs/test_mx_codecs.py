@@ -1,4 +1,4 @@
-"""Codecs of MX and NVFP4: bytes, blocks across rows, refusals; kernels on what the codecs themselves refuse."""
+"""Codecs of MX and NVFP4: bytes, blocks across rows, refusals; kernels with values that the codecs refuse."""
 
 import actcodec
 import pytest
@@ -16,7 +16,7 @@ DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 
 @pytest.mark.parametrize(("name", "block"), [("mxint8", 33), ("mxfp8-e5m2", 33), ("mxfp6-e2m3", 25), ("mxfp4", 17)])
 def test_blocks_run_on_across_rows(name, block):
-    """Of 3 * 5 * 13 = 195 values, 7 blocks; the last one is filled up with zeros, which its scale does not see."""
+    """Check 3 * 5 * 13 = 195 values, 7 blocks; the last one is padded with zeros, which do not affect its scale."""
     x = torch.randn(3, 5, 13, generator=torch.Generator().manual_seed(1))
     packed = actcodec.codec(name, scale="rceil").compress(x)
     assert packed.payload.numel() == 7 * block
@@ -53,7 +53,7 @@ def test_the_extremes_of_a_dtype_come_back_finite(dtype, scale):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", MX_FORMATS)
 def test_kernels_on_any_patterns(name, dtype):
-    """NaN, infinity and codes that no encoder makes."""
+    """Check NaN, infinity and codes that no encoder makes."""
     kind, random = MX_FORMATS[name], torch.Generator().manual_seed(2)
     x = torch.randint(0, 256, (20_003 * dtype.itemsize,), generator=random, dtype=torch.uint8).view(dtype)
     payload = torch.randint(0, 256, (626 * kind.block_bytes,), generator=random, dtype=torch.uint8)
@@ -83,7 +83,7 @@ def test_refusals(act, message):
 
 @pytest.mark.parametrize("name", MX_FORMATS)
 def test_streams_say_the_format_and_no_rule(name):
-    """Byte 10 is its number, byte 11 is 0 for either rule; the values come back from the bytes alone."""
+    """Check that byte 10 is the format's number, byte 11 is 0 for either rule, and the bytes alone suffice to decode."""
     x = torch.randn(5, 33, generator=torch.Generator().manual_seed(3))
     for rule in ScaleRule:
         packed = actcodec.codec(name, scale=rule.value).compress(x)

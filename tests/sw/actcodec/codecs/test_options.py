@@ -1,4 +1,4 @@
-"""Options of every codec and policy: values that nobody can mean are refused in one sentence, whatever their type."""
+"""Options of every codec and policy: meaningless values of any type are refused in one sentence."""
 
 import math
 import warnings
@@ -10,9 +10,9 @@ from actcodec.training import policy, policy_options
 from cdu_tools.errors import UserError
 
 NEVER = (math.nan, math.inf, -math.inf, "", "nonsense", (), [], {}, b"", object())
-#: Refused, or taken where a number without a bound has a meaning; nothing else may happen.
+#: Values that are refused, or taken where a number without a bound has a meaning; nothing else may happen.
 UNUSUAL = (1e300, -1e300, 1e-320, 10**30, -(10**30), -1, 0, 2.5, True, None)
-#: Options with numbers so large that they always are refused.
+#: Options for which such large numbers are always refused.
 BOUNDED = ("S", "bits", "seed", "step_log2", "scale_bits", "group", "block", "deviations")
 
 

@@ -31,13 +31,13 @@ def values_of(kind, shape, seed):
 
 
 def groups_of(x, group):
-    """Every group as a vector, sample by sample, by plain slicing."""
+    """Return every group as a vector, sample by sample, by plain slicing."""
     rows = x.reshape(x.shape[0] if x.ndim > 1 else 1, -1)
     return [[row[i : i + group] for i in range(0, len(row), group)] for row in rows]
 
 
 def plain_decode(packed):
-    """Decoding after the definition, one value at a time: bits of one integer, exact fractions."""
+    """Decode by the definition, one value at a time: bits of one integer, exact fractions."""
     samples = packed.bits.numel()
     size = torch.Size(packed.shape).numel() // samples
     stream, first, out = packed.codes, 0, [[] for _ in range(samples)]
@@ -72,7 +72,7 @@ def test_error_bytes_and_ranges(shape, kind, group, seed, data):
             low, extent = float(packed.low[n, g]), float(packed.extent[n, g])
             least, greatest = float(before.min()), float(before.max())
             spread = (greatest - least) * (1 + 2**-6) + abs(least) * 2**-6 + 2e-38
-            # No other group, no padding: R is that of the values themselves, but for the 16 bits.
+            # No other group and no padding enters: R is that of the values themselves, except for its 16 bits.
             assert low <= least
             assert 0 < extent <= spread
             assert low + extent >= greatest - extent * 2**-20
@@ -91,7 +91,7 @@ def test_packed_bytes_decode_by_the_definition(shape, seed, data):
 
 @pytest.mark.parametrize("bits", range(1, 9))
 def test_greatest_value_keeps_the_greatest_code(bits):
-    """C1: over many draws it is never decoded as the least one, as a code beyond the range would be."""
+    """Check C1: over many draws the greatest value is never decoded as the least, as a code beyond the range would be."""
     x = torch.cat([torch.zeros(255), torch.ones(1)]).repeat(64, 1)
     y = actcodec.codec("actnn-sample", bits=bits).compress(x).decompress()
     assert torch.equal(y, x)
@@ -99,7 +99,7 @@ def test_greatest_value_keeps_the_greatest_code(bits):
 
 @pytest.mark.parametrize("bits", range(1, 9))
 def test_unbiased_with_the_papers_variance(bits):
-    """Values spread evenly over their range, in groups of 256 and a rest: mean error 0, variance ``G R**2 / (6 B**2)``."""
+    """Check values spread evenly, in groups of 256 and a rest: mean error 0, variance ``G R**2 / (6 B**2)``."""
     draws, size = 100, 600
     x = torch.rand(3, size, generator=torch.Generator().manual_seed(bits)) * torch.tensor([[1.0], [30.0], [0.01]]) + 7
     codec = actcodec.codec("actnn-sample", bits=bits)
@@ -110,7 +110,7 @@ def test_unbiased_with_the_papers_variance(bits):
     per_group = sizes * packed.extent.double().square() / (6 * levels**2)
     torch.testing.assert_close(packed.unit_variance / levels**2, per_group.sum(1))
     for row, step in enumerate(packed.extent.double().amax(1) / levels):
-        # p (1 - p) <= 1/4 for every value and draw: five deviations of the mean of all, and the 24 bits of decoding.
+        # p (1 - p) <= 1/4 for every value and draw: five deviations of the mean of all, plus the 24 bits of decoding.
         assert abs(errors[:, row].mean()) < 5 * step / 2 / (draws * size) ** 0.5 + 7 * 2**-24
         assert errors[:, row].mean(0).abs().max() < 6 * step / 2 / draws**0.5 + 7 * 2**-22
     found = torch.stack([part.sum(1) for part in errors.square().mean(0).split(256, dim=1)], 1)
@@ -119,7 +119,7 @@ def test_unbiased_with_the_papers_variance(bits):
 
 
 def test_unbiased_for_parameters_that_need_rounding():
-    """Z = 1001.3 and R = 3.21 are no bfloat16 numbers; errors of rounding them would be a thousand times what is allowed."""
+    """Check Z = 1001.3 and R = 3.21, which are no bfloat16 numbers: their rounding errors would be 1000 times the limit."""
     x = 1001.3 + 3.21 * torch.linspace(0, 1, 256, dtype=torch.float64).float()[None]
     codec = actcodec.codec("actnn-sample", bits=2)
     mean = torch.stack([codec.compress(x).decompress().double() for _ in range(400)]).mean(0)
@@ -134,7 +134,7 @@ def test_samples_do_not_share_groups():
 
 
 def test_the_papers_account():
-    """Groups of 256: 2 bits and 32 / 256 for Z and R; a byte for a sample's bits."""
+    """Check groups of 256: 2 bits and 32 / 256 for Z and R, and a byte for a sample's bits."""
     x = torch.randn(8, 4, 32, 32)
     assert actcodec.codec("actnn-sample").compress(x).nbytes * 8 == pytest.approx(x.numel() * 2.125 + 8 * 8)
 

@@ -1,4 +1,4 @@
-"""Exact signs beside lossy streams: a decoder written from the text reads them, for any values, and ReLU's zeros stay zeros."""
+"""Exact signs beside lossy streams: a decoder written from the text reads them for any values; ReLU's zeros stay zeros."""
 
 import actcodec
 import numpy as np
@@ -26,14 +26,14 @@ def signed(name="jpeg-gmc", **options):
 
 
 def smooth(*shape, seed=0):
-    """Maps in which neighbours are alike."""
+    """Return maps in which neighbours are alike."""
     n, c, h, w = shape
     coarse = torch.randn(n, c, -(-h // 4) + 1, -(-w // 4) + 1, generator=torch.Generator().manual_seed(seed))
     return F.interpolate(coarse, (h, w), mode="bilinear", align_corners=True)
 
 
 def positive_by_the_text(copy):
-    """From the bytes of both streams alone: what the module says, in numpy."""
+    """Return the signs from the bytes of both streams alone, by the module's docstring, in numpy."""
     _, values = decode(copy.form.to_bytes())
     _, numbers = decode(copy.corrections.to_bytes())
     data = np.asarray(numbers, np.float64).astype(np.int8).view(np.uint8)
@@ -61,7 +61,7 @@ def test_streams_are_read_by_the_text(name, options, dtype, relu):
 
 @st.composite
 def tensors(draw):
-    """Of any shape that the codec takes, with magnitudes from subnormal to large, zeros, and constants."""
+    """Draw tensors of any shape that the codec takes, with subnormal to large magnitudes, zeros, and constants."""
     dtype = draw(st.sampled_from(FORMATS))
     shape = draw(st.tuples(*[st.integers(1, most) for most in (3, 4, 11, 19)]))
     random = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
@@ -93,7 +93,7 @@ def test_signs_are_exact_whatever_the_values(x, codec, which):
 @given(st.integers(1, 300), st.integers(0, 2**32), st.floats(0, 1), st.sampled_from(("torch", "native")))
 @settings(max_examples=60, deadline=None)
 def test_corrections_of_any_signs(count, seed, density, which):
-    """Also of signs that have nothing to do with the values; and the bytes of both backends are the same."""
+    """Check signs that are unrelated to the values, too, and equal bytes of both backends."""
     random = torch.Generator().manual_seed(seed)
     decoded = torch.randint(-200, 200, (1, 1, count), generator=random).float()
     original = torch.where(torch.rand(decoded.shape, generator=random) < density, 1.0, -1.0)
@@ -149,7 +149,7 @@ def test_the_limit_is_the_one_with_the_fewest_corrections():
 
 
 def test_corrections_of_smooth_maps_take_less_than_bits():
-    """A map, and what ReLU makes of it: and the error is no greater than without them."""
+    """Check a map and its ReLU: corrections are small, and the error is no greater than without them."""
     x = smooth(8, 16, 32, 32)
     for values, most in ((x, 0.4), (x.relu(), 0.7)):
         copy = signed().compress(values)
@@ -174,7 +174,7 @@ def test_signs_come_when_they_are_asked_for():
     got = copy.decompress()
     assert torch.equal(got > 0, x > 0)
     same = (got == plain.decompress()).float().mean()
-    assert 0.8 < same < 1  # what had its sign already is as it was
+    assert 0.8 < same < 1  # values with the right sign are unchanged
     assert (got < 0).any()
 
 
@@ -189,14 +189,14 @@ def test_channels_that_are_far_from_zero_have_centres_and_signs():
 
 @pytest.mark.parametrize("name", ["sfpr", "jpeg-gmc"])
 def test_which_inputs_follow(name):
-    """Where the result is as near to beta as its scale asks for."""
+    """Check inputs that follow where the result is as near to beta as its scale requires."""
     deviation = torch.ones(6, dtype=torch.float64)
     middle = torch.tensor([0.0, 2.0, 5.0, -20.0, 1e9, 0.0], dtype=torch.float64)
     x = (smooth(4, 6, 16, 16).clamp(-2, 2).double() + middle.view(1, 6, 1, 1)).float()
     x[:, 5] = 0
     codec = signed(name)
     found = codec.follows(codec.copy(x, middle, deviation), x, middle, deviation)
-    # The fourth is centred; next to the fifth's middle there are no numbers; the last has no values.
+    # The fourth is centred; there are no numbers next to the fifth's middle; the last has no values.
     assert found.tolist() == [True, True, False, True, False, False]
 
 

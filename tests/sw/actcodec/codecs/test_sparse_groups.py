@@ -58,7 +58,7 @@ def test_reconstruction_is_unbiased(bits):
     draws = 400
     mean = sum(sparse.compress(x).decompress().double() for _ in range(draws)) / draws
     step = float(x.max()) / (2**bits - 1)
-    # A value's draws deviate by half a step at most; six standard errors.
+    # A value's draws deviate by at most half a step; the limit is six standard errors.
     assert float((mean - x).abs().max()) < 6 * 0.5 * step / math.sqrt(draws)
 
 

@@ -1,4 +1,4 @@
-"""Promises of docs/reference/bitstream.md on an encoder's bytes: no zero under a mask, zero bits where nothing is, padding."""
+"""Promises of docs/reference/bitstream.md on an encoder's bytes: no zeros under masks, unused bits are zero, padding."""
 
 from math import prod
 
@@ -24,7 +24,7 @@ def payload_of(name, shape, backend, kind="far", **options):
 
 
 def rows_under_masks(payload, blocks, bits):
-    """Codes and spare bits of every row of every block."""
+    """Return codes and spare bits of every row of every block."""
     place = 0
     for _ in range(blocks):
         mask, place = payload[place : place + 8], place + 8
@@ -62,7 +62,7 @@ def test_unused_bits_of_brc_and_padding_of_bypass_are_zero(shape, backend):
 
 
 def matrix_of(mode, shape, integers):
-    """Integers in order as the rows of the padded matrix, and what is real of it."""
+    """Return integers in order as the rows of the padded matrix, and which of them are real."""
     view = Matrix.of(mode, shape)
     width = 8 * view.row_beats
     rows = [integers[at : at + width] for at in range(0, len(integers), width)]
@@ -72,7 +72,7 @@ def matrix_of(mode, shape, integers):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("shape", SHAPES + OTHER_SHAPES)
 def test_padding_of_rows_and_of_the_end_is_zeros(shape, backend):
-    """Of values far from zero; an affine code of zero decodes to zero."""
+    """Check values far from zero; an affine code of zero decodes to zero."""
     found = {
         1: [byte - 256 * (byte > 127) for byte in payload_of("sfpr", shape, backend).payload.tolist()],
         2: [
@@ -100,7 +100,7 @@ def test_padding_of_rows_and_of_the_end_is_zeros(shape, backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("bits", BITS)
 def test_padding_of_blpa_is_zeros(bits, backend):
-    """The codes of the padding are those of a zero in the same channel."""
+    """Check that the codes of the padding are those of a zero in the same channel."""
     shape = (2, 3, 3, 3)
     x = tensor(shape, "far")
     x[..., 0, 0] = 0
@@ -114,7 +114,7 @@ def test_padding_of_blpa_is_zeros(bits, backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_padding_of_division_repeats_the_last_value_of_a_row_and_the_last_row(shape, backend):
-    """With the scale of the last channel: then equal values have equal integers."""
+    """Check the padding with the scale of the last channel, with which equal values have equal integers."""
     for bits in BITS:
         packed = payload_of("division", shape, backend, bits=bits, range="block", rounding="nearest")
         view = Matrix.of(6, shape)
@@ -141,7 +141,7 @@ def test_padding_of_actnn_repeats_the_last_value(shape, backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("shape", [(1, 3, 3, 13), (1, 1, 1, 1), (2, 2, 9, 17)])
 def test_padding_of_jpeg_act_is_zeros(shape, backend):
-    """The payload is that of the padded matrix as one map, whose largest magnitude is the same."""
+    """Check that the payload is that of the padded matrix as one map, whose largest magnitude is the same."""
     x = tensor(shape, "far")
     x = x / x.abs().amax((0, 2, 3), keepdim=True)
     view = Matrix.of(3, shape)

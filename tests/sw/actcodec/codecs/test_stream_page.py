@@ -1,4 +1,4 @@
-"""Sentences of docs/reference/bitstream.md that are no rule of a stream and no promise of one mode: figures, sizes, bounds."""
+"""Other sentences of docs/reference/bitstream.md, neither rules nor promises of one mode: figures, sizes, bounds."""
 
 import math
 import re
@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parents[4] / "docs/reference/bitstream.md").read_text()
 
 
 def test_magnitudes_of_the_constants():
-    """Of 12 bits, and nowhere between two integers in the middle."""
+    """Check that the constants have 12 bits and are never midway between two integers."""
     exact = [math.sqrt(2) * math.cos(j * math.pi / 16) for j in range(1, 8)]
     assert f"\n{', '.join(str(round(x * 2**12)) for x in exact)}.\n" in PAGE
     assert all(abs(x * 2**bits % 1 - 0.5) > 1e-3 for x in exact for bits in range(8, 14))
@@ -42,7 +42,7 @@ def test_channels_of_zeros_have_the_greatest_multiplier(name):
 
 @pytest.mark.parametrize("blocks", [1, 2, 7, 100])
 def test_what_a_decoder_allocates_is_bounded_by_the_payload(blocks):
-    """No stream of the rules exceeds the bounds; blocks of zeros reach them."""
+    """Check that no stream of the rules exceeds the bounds, and that blocks of zeros reach them."""
     for rule in rules.rules():
         for label, stream in rule.good.items():
             packed = actcodec.from_bytes(stream)
@@ -59,7 +59,7 @@ def test_what_a_decoder_allocates_is_bounded_by_the_payload(blocks):
 
 
 def test_what_division_costs():
-    """The table, and payloads of those maps: two saved tensors and a mask stand for 9 bytes per value."""
+    """Check the table, and payloads of those maps: two saved tensors and a mask take the place of 9 bytes per value."""
     rows = re.findall(r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)
     assert [int(row[0]) for row in rows] == [56, 28, 14, 7]
     for n, in_float, *whole in ((int(n), *map(float, costs)) for n, *costs in rows):
@@ -82,7 +82,7 @@ def test_every_mode_of_the_header_is_a_codec():
 
 
 def test_every_format_of_mx_is_a_codec():
-    """The table of formats has the numbers of the headers, and the codes' greatest numbers."""
+    """Check that the table of formats has the headers' numbers and the greatest numbers of the codes."""
     rows = re.findall(r"^\| (\d) \| (mx[\w-]+) \| (\d) \| \d \| \d \| ([\d.]+) \|$", PAGE, re.MULTILINE)
     assert len(rows) == 6
     for number, name, bits, greatest in rows:

@@ -1,4 +1,4 @@
-"""Every rule of docs/reference/bitstream.md, by streams made by hand: what keeps it is decoded so, what breaks it refused."""
+"""Rules of docs/reference/bitstream.md on streams made by hand: valid ones are decoded accordingly, others refused."""
 
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ RULES = {rule.name: rule for rule in rules.rules()}
 IGNORED = {one.name: one for one in ignored()}
 FORMATS = [torch.float32, torch.bfloat16, torch.float16]
 LENGTHS = "bytes, but its header says|fewer than a header|no room for a shape|payload bytes cannot hold shape"
-#: What the refusal says, so that a stream is not refused for another reason.
+#: Messages of the refusals, so that a stream is not refused for another reason.
 SAYS = {
     "sections": LENGTHS,
     "checksum": "the checksum does not match",
@@ -46,7 +46,7 @@ SAYS = {
 
 @cache
 def decoded(stream):
-    """What the independent decoder makes of a stream, in its number format."""
+    """Decode a stream with the independent decoder, in its number format."""
     form, values = decode(stream)
     return torch.from_numpy(values).to(FORMATS[form])
 
@@ -73,7 +73,7 @@ def test_what_keeps_a_rule_is_decoded(name, backend):
 
 @pytest.mark.parametrize("name", RULES)
 def test_what_breaks_a_rule_is_refused(name):
-    """By the reader of the stream, or by both decoders in the same words."""
+    """Check refusal by the reader of the stream, or by both decoders with one message."""
     rule = RULES[name]
     assert rule.bad
     for label, stream in rule.bad.items():

@@ -79,14 +79,14 @@ def test_other_ranks(name, shape):
 
 
 def test_known_bytes():
-    """A stream worked out by hand: two values in mode sfpr+zvc with S = 1."""
+    """Check a stream worked out by hand: two values in mode sfpr+zvc with S = 1."""
     stream = actcodec.codec("sfpr+zvc", S=1.0).compress(torch.tensor([0.0, -4.0, 2.0])).to_bytes()
     body = bytes.fromhex("4344551a 01 02 00 01 00 00 0000 0a00000000000000 03000000 0000003d 0600000000000000 80 40")
     assert stream == body + zlib.crc32(body).to_bytes(4, "little")
 
 
 def test_known_bytes_of_division():
-    """Worked out by hand: 56 values of 2.0 and a column of -2.0; k is 32767 / 2 rounded down to 8 significant bits, 16320.
+    """Check a stream of 56 values of 2.0 and a column of -2.0; k is 32767 / 2 rounded down to 8 significant bits, 16320.
 
     Least value -32640, spread 65280, B = 3: d = 21760, e = 15 - 8 = 7, m = 21760 / 128 = 170, so that 3 steps are the spread.
     """
@@ -99,7 +99,7 @@ def test_known_bytes_of_division():
 
 
 def test_known_bytes_of_bypass():
-    """Worked out by hand: three bfloat16 values, 1.0, -2.0 and a NaN, and five of padding."""
+    """Check a stream worked out by hand: three bfloat16 values, 1.0, -2.0 and a NaN, and five of padding."""
     values = torch.tensor([0x3F80, 0xC000 - 0x10000, 0x7FC1], dtype=torch.int16).view(torch.bfloat16)
     body = bytes.fromhex("4344551a 01 05 01 01 00 00 0000 1000000000000000 03000000 803f 00c0 c17f") + bytes(10)
     assert actcodec.codec("bypass").compress(values).to_bytes() == body + zlib.crc32(body).to_bytes(4, "little")

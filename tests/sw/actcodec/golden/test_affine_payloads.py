@@ -1,4 +1,4 @@
-"""Payloads of all affine modes against an encoder written from docs/reference/bitstream.md, and what decoding promises."""
+"""Payloads of all affine modes against an encoder written from docs/reference/bitstream.md, and the promises on decoding."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ kinds = st.sampled_from(["normal", "relu", "constant", "extremes", "small"])
 
 
 def tensor(kind, shape, seed):
-    """Integers of SFPR's range as floats; with k = 1 they are quantised as they are."""
+    """Return integers of SFPR's range as floats; with k = 1 they are quantised unchanged."""
     random = torch.Generator().manual_seed(seed)
     x = torch.randn(shape, generator=random) * 6000
     if kind == "relu":
@@ -39,7 +39,7 @@ def settings_of(mode, block_range, bits, nearest, seed):
 
 
 def plain_payload(x, mode, settings, offsets):
-    """By loops; matrix and padding as section 2 says."""
+    """Encode with loops; matrix and padding follow section 2."""
     n, c, h, w = x.shape
     rounding = "down" if mode is Mode.BLPA else "stochastic" if settings.stochastic else "nearest"
     encoder = Encoder(settings.bits, settings.step_log2, rounding, settings.seed)
@@ -86,7 +86,7 @@ def test_payload_is_what_the_page_says(mode, block_range, shape, kind, bits, nea
 @pytest.mark.parametrize("bits", CODE_BITS)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["noise", "narrow", "extremes", "constant"]))
 def test_found_ranges_cover_their_values(bits, seed, kind):
-    """Error of at most a step in blocks and groups of any content; none where B + 1 codes suffice."""
+    """Check that the error is at most a step in blocks and groups of any content, and zero where B + 1 codes suffice."""
     random = torch.Generator().manual_seed(seed)
     spread = {"noise": 65536, "narrow": 2**bits, "extremes": 65536, "constant": 1}[kind]
     least = int(torch.randint(-32768, 32768 - spread + 1, (1,), generator=random))
@@ -108,7 +108,7 @@ def test_found_ranges_cover_their_values(bits, seed, kind):
 @pytest.mark.parametrize("bits", CODE_BITS)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 15))
 def test_means_and_residuals(bits, seed, step_log2):
-    """Within half the codes' range of the mean the error is at most a step, beyond it values end at the last code."""
+    """Check that the error is at most a step within half the codes' range of the mean, and that values beyond saturate."""
     step_log2 = min(step_log2, 16 - bits)
     random = torch.Generator().manual_seed(seed)
     x = torch.randint(-32768, 32768, (5, 1), generator=random) + torch.randint(-400, 401, (5, 64), generator=random)

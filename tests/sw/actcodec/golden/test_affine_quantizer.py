@@ -1,4 +1,4 @@
-"""Steps, codes and what they decode to, against exact arithmetic and probability."""
+"""Steps, codes and decoded values against exact arithmetic and probability."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ ALL_SPREADS = torch.arange(65536, dtype=torch.int32)
 
 
 def distinct_steps(bits):
-    """All steps that spreads have, with the greatest spread of each: (m, e, spread)."""
+    """Return all steps that spreads have, with the greatest spread of each: (m, e, spread)."""
     mantissa, exponent = found_step(ALL_SPREADS, bits)
     greatest = {}
     for spread, pair in enumerate(zip(mantissa.tolist(), exponent.tolist(), strict=True)):
@@ -27,7 +27,7 @@ def distinct_steps(bits):
 
 @pytest.mark.parametrize("bits", CODE_BITS)
 def test_steps_of_all_spreads(bits):
-    """The step covers the spread, no smaller one of 8 bits does, and it is 1 where codes suffice for all integers."""
+    """Check that the step covers the spread, no smaller one of 8 bits does, and it is 1 if codes suffice for integers."""
     mantissa, exponent = found_step(ALL_SPREADS, bits)
     assert (mantissa.min(), exponent.min()) == (1, 0)
     assert mantissa.max() <= 255
@@ -36,7 +36,7 @@ def test_steps_of_all_spreads(bits):
     step = mantissa << exponent
     assert (levels * step >= ALL_SPREADS).all()
     assert (step[: levels + 1] == 1).all()
-    # The next smaller number of 8 significant bits.
+    # next smaller number of 8 significant bits
     smaller = torch.where((mantissa == 128) & (exponent > 0), 255 << (exponent - 1).clamp_min(0), (mantissa - 1) << exponent)
     assert (levels * smaller < ALL_SPREADS)[levels + 1 :].all()
     for spread in (*range(600), *range(600, 65536, 97), 65535):
@@ -45,7 +45,7 @@ def test_steps_of_all_spreads(bits):
 
 @pytest.mark.parametrize("bits", CODE_BITS)
 def test_error_is_at_most_a_step_for_every_spread_and_value(bits):
-    """With the least and the greatest random number, and to nearest half a step (and what the reciprocal's 17 bits cost)."""
+    """Check the error with the least and greatest random number, and half a step to nearest, plus the reciprocal's rounding."""
     for m, e, spread in distinct_steps(bits):
         step = m << e
         t = torch.arange(spread + 1, dtype=torch.int32)
@@ -61,7 +61,7 @@ def test_error_is_at_most_a_step_for_every_spread_and_value(bits):
 
 @pytest.mark.parametrize("bits", CODE_BITS)
 def test_expectation_of_every_value(bits):
-    """The mean over all 65536 random numbers, which is v / 65536 steps, is the value itself to within 2 integers of 65536."""
+    """Check that the mean over all 65536 random numbers, v / 65536 steps, is within 2 integers of 65536 of the value."""
     for m, e, spread in distinct_steps(bits):
         s = 8 - m.bit_length()
         t = torch.arange(spread + 1, dtype=torch.int64)
@@ -72,7 +72,7 @@ def test_expectation_of_every_value(bits):
 
 
 def test_stochastic_rounding_is_unbiased():
-    """Over 600 seeds. A value at the fraction f of a step has the deviation D * sqrt(f (1 - f) / 600) around its mean."""
+    """Check the mean over 600 seeds; a value at the fraction f of a step has the deviation D * sqrt(f (1 - f) / 600)."""
     seeds = 600
     x = torch.randint(-32768, 32768, (256, 64), dtype=torch.int16, generator=torch.Generator().manual_seed(1))
     settings = [AffineSettings(2, block_range=True, seed=1 + 0x9E3779B1 * i % 2**32) for i in range(seeds)]
@@ -89,7 +89,7 @@ def test_stochastic_rounding_is_unbiased():
     assert z.numel() > 10000
     assert abs(z.mean()) < 5 / np.sqrt(z.numel())
     assert abs(z.square().mean() - 1) < 5 * np.sqrt(2 / z.numel())
-    # The mean of all errors, relative to a step: no bias from the reciprocal or the saturation either.
+    # The mean of all errors, relative to a step, shows no bias from the reciprocal or the saturation either.
     assert abs((error / step).mean()) < 5 * 0.41 / np.sqrt(seeds * x.numel()) + 2.0**-12
 
 
@@ -126,7 +126,7 @@ def test_a_step_of_a_power_of_two_is_a_shift(step_log2, bits, values):
 
 
 def test_random_numbers_are_those_of_the_row():
-    """Also beyond the pieces in which long jobs are handled."""
+    """Check random numbers also beyond the pieces in which long jobs are processed."""
     rows = 3 * (1 << 13) + 5
     x = torch.full((rows, 8), 77, dtype=torch.int16)
     ranges = Ranges.fixed(torch.zeros(1, 1, dtype=torch.int32), 8)

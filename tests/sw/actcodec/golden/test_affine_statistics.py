@@ -1,4 +1,4 @@
-"""The first pass of mode division: statistics of blocks against numpy, and the scales that follow from them."""
+"""First pass of mode division: statistics of blocks against numpy, and the scales that follow from them."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def wide_scales(x, room=1.5):
 @settings(max_examples=40)
 @given(shapes, st.integers(0, 2**31))
 def test_statistics_are_those_of_numpy(shape, seed):
-    """Blocks in the order of the payload, of the matrix with its last values repeated."""
+    """Check statistics of blocks in payload order, for the matrix padded with its last values."""
     n, c, h, w = shape
     x = maps(shape, seed)
     k = wide_scales(x)
@@ -56,7 +56,7 @@ def test_statistics_are_those_of_numpy(shape, seed):
 @settings(max_examples=40)
 @given(shapes, st.integers(0, 2**31))
 def test_bounds_hold_for_every_value(shape, seed):
-    """Least, greatest and distance from the mean; nearly reached where blocks belong to one channel."""
+    """Check least, greatest and distance from the mean; they are nearly reached where blocks belong to one channel."""
     x = maps(shape, seed)
     k = wide_scales(x)
     view, found = first_pass(x, k)
@@ -77,7 +77,7 @@ def test_bounds_hold_for_every_value(shape, seed):
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
 def test_scales_of_two_passes(bits):
-    """Within a permille of those that the codec finds with all values at hand, and never beyond them."""
+    """Check that scales are within a permille of those from all values, and never beyond them."""
     x = maps((2, 6, 16, 24), 3)
     view, found = first_pass(x, wide_scales(x))
     options = AffineSettings(bits, 12 - bits)

@@ -1,4 +1,4 @@
-"""The transforms against scipy's in double, and the IEEE 1180-1990 procedure."""
+"""Transforms against scipy's in double precision, and the IEEE 1180-1990 procedure."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ PRECISIONS = [(12, 2), (13, 2), (13, 4)]
 
 
 def extreme_blocks():
-    """Blocks that reach the largest coefficient of every place with either sign, constants, checkers and steps."""
+    """Return blocks that reach the largest coefficient of every place with either sign, constants, checkers and steps."""
     waves = dctn(np.eye(64).reshape(64, 8, 8), axes=(1, 2), norm="ortho")
     signs = np.where(idctn(np.eye(64).reshape(64, 8, 8), axes=(1, 2), norm="ortho") >= 0, 1, -1)
     positive = np.where(signs > 0, 127, -128)
@@ -31,13 +31,13 @@ def test_forward_is_within_one_of_the_exact_coefficient(const_bits, pass1_bits, 
     mine = dct(torch.from_numpy(samples), const_bits, pass1_bits).numpy()
     error = mine - exact
     record_property("mean_square_error", float(np.mean(error**2)))
-    # Rounding alone gives 1/12; the peak counts against the rounded exact coefficient, as ITU-T T.83 does.
+    # Rounding alone gives 1/12; the peak counts against the rounded exact coefficient, as in ITU-T T.83.
     assert np.abs(mine - np.rint(exact)).max() <= 1
     assert np.mean(error**2) < 0.10
 
 
 def test_the_least_precision_is_within_three_units():
-    """What docs/user/hardware.md says of the usual one: rounding alone would give 1/12."""
+    """Check the figure of docs/user/hardware.md; rounding alone would give 1/12."""
     samples = np.concatenate([extreme_blocks(), random_blocks(20000)])
     exact = dctn(samples.astype(float), axes=(1, 2), norm="ortho")
     mine = dct(torch.from_numpy(samples), *LEAST)
@@ -87,7 +87,7 @@ def test_both_transforms_equal_plain_python_integers(const_bits, pass1_bits):
 
 @pytest.mark.parametrize("const_bits", range(8, 14))
 def test_intermediates_have_the_width_that_the_arithmetic_needs(const_bits):
-    """Largest sums over all inputs, from the absolute sums of the matrix: 35 bits with sign at most."""
+    """Check the largest sums over all inputs, from the absolute sums of the matrix: at most 35 bits with sign."""
     forward = np.abs(np.array(basis(const_bits), dtype=object))
     for pass1_bits in range(5):
         first, second = pass_shifts(const_bits, pass1_bits)

@@ -21,7 +21,7 @@ def plain(segment, count, tables):
 
 
 def segment_of(words):
-    """A segment of 0 and 1 with spaces, filled with ones, a zero byte after every FF."""
+    """Return a segment from zeros and ones with spaces, padded with ones, a zero byte after every FF."""
     bits = words.replace(" ", "")
     bits += "1" * (-len(bits) % 8)
     whole = int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\0")
@@ -62,7 +62,7 @@ def test_round_trip_and_a_reader_of_single_bits(device, huffman, kind, count, se
 @pytest.mark.parametrize("quality", [10, 50, 90, 100])
 @pytest.mark.parametrize("name", IMAGES)
 def test_libjpegs_bytes(name, quality):
-    """Libjpeg's coefficients, read bit by bit, make libjpeg's segment; and its own optimal tables can be read, and beaten."""
+    """Check that libjpeg's coefficients make its segment, and that its own optimal tables can be read, and beaten."""
     file = read_file(libjpeg_file(IMAGES[name](), quality=quality))
     coefficients = file.coefficients()
     blocks = torch.from_numpy(coefficients.astype(np.int16))
@@ -86,7 +86,7 @@ def test_libjpegs_bytes(name, quality):
 
 
 def test_known_bits():
-    """Worked out by hand with T.81's tables. The run before the second block's coefficient is counted from its own begin."""
+    """Check bits worked out by hand with T.81's tables; the second block's run is counted from the block's start."""
     blocks = torch.zeros(2, 64, dtype=torch.int16)
     blocks[0, 0], blocks[0, 63] = 5, 1  # 62 zeros: three times sixteen, and fourteen
     blocks[1, 0], blocks[1, 2] = 5, -1
@@ -99,7 +99,7 @@ def test_known_bits():
 
 
 def test_many_blocks_cross_every_piece():
-    """More blocks, symbols and bytes than are handled at a time; chains that end anywhere in a piece."""
+    """Check more blocks, symbols and bytes than are processed at a time, and chains that end anywhere in a piece."""
     blocks = torch.cat([blocks_of("natural", 5000, 1), blocks_of("sparse", 14000, 2), blocks_of("extreme", 1500, 3)])
     for huffman in HUFFMAN_KINDS:
         tables, segment = encode(blocks, huffman)

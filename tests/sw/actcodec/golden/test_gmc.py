@@ -23,7 +23,7 @@ def as_tensor(payload: bytes) -> torch.Tensor:
 
 
 def random_blocks(count, density, scale, seed):
-    """Laplacian coefficients of which some are there, and some beyond int8, saturated."""
+    """Return Laplacian coefficients, some of them zero, some beyond int8 and saturated."""
     random = np.random.default_rng(seed)
     values = random.laplace(0, scale, (count, 64)) * (random.random((count, 64)) < density)
     return torch.from_numpy(values.round().clip(-128, 127).astype(np.int8))
@@ -71,7 +71,7 @@ def test_blocks_of_limits_decode(block):
 @settings(max_examples=300)
 @given(st.binary(max_size=400), st.integers(0, 40))
 def test_arbitrary_bytes_decode_as_the_plain_decoder_or_raise(payload, count):
-    """Whatever the bytes are: where the chain of heads is right, the plain decoder's blocks; else BitstreamError."""
+    """Check any bytes: a right chain of heads decodes to the plain decoder's blocks, any other raises BitstreamError."""
     if plain_gmc.chain(payload, count) is None:
         with pytest.raises(BitstreamError):
             gmc.decode(as_tensor(payload), count)

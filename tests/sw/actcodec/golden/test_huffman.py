@@ -60,7 +60,7 @@ def test_lookup_finds_the_code_that_a_pattern_begins_with():
 
 
 def least_bits(frequencies, deepest=16):
-    """Fewest bits over all trees that are not deeper, level by level."""
+    """Return the fewest bits over all trees that are not deeper, level by level."""
     counts = sorted(frequencies, reverse=True)
 
     @cache
@@ -84,7 +84,7 @@ def check_optimal(frequencies):
     longest = max(length for _, length in table.codes.values())
     assert longest <= 16
     assert all(f"{code:0{length}b}" != "1" * length for code, length in table.codes.values())
-    # Besides those that occur there is the leaf that T.81 forbids.
+    # Besides the symbols that occur there is the leaf that T.81 forbids.
     bits = sum(frequencies[symbol] * length for symbol, (_, length) in table.codes.items())
     assert bits == least_bits([*filter(None, frequencies), 0])
     assert len(codes_of(table.counts, table.symbols)) == len(table.symbols)
@@ -107,7 +107,7 @@ def test_lengths_with_a_limit_cannot_be_beaten(frequencies, longest):
 
 @pytest.mark.parametrize("count", [1, 2, 16, 17, 18, 25, 40])
 def test_optimal_tables_where_sixteen_bits_are_a_limit(count):
-    """Fibonacci numbers make Huffman's own tree as deep as it can be."""
+    """Check Fibonacci numbers, which make Huffman's own tree as deep as possible."""
     frequencies = [1, 1]
     while len(frequencies) < count:
         frequencies.append(frequencies[-1] + frequencies[-2])

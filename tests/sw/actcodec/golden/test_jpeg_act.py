@@ -1,4 +1,4 @@
-"""The fast path over whole matrices gives the integers of the block functions, on every device."""
+"""The fast computation over whole matrices gives the integers of the block functions, on every device."""
 
 import pytest
 import torch
@@ -56,7 +56,7 @@ def test_fast_path_equals_the_blocks(device, kind, strips, row_beats, precision,
     st.integers(0, 4),
 )
 def test_fast_inverse_takes_any_quantised_value(seed, shifts, precision, point):
-    """Values that no encoder writes, extremes of all places together included."""
+    """Check values that no encoder writes, extremes of all places together included."""
     random = torch.Generator().manual_seed(seed)
     values = torch.randint(-128, 128, (6, 64), generator=random)
     values[3:] = torch.where(values[3:] < 0, -128, 127)
@@ -86,7 +86,7 @@ def test_ties_away_factor_is_right_for_every_coefficient(shift):
 
 
 def test_settings_of_the_training_loop_do_not_matter():
-    """Autocast and reduced matmul precision change float32 products; the golden model must not notice."""
+    """Check that autocast and reduced matmul precision, which change float32 products, do not affect the golden model."""
     matrix = matrix_of("noise", 64, 64, 2)
     shifts = [3] * 64
     expected = jpeg_act.forward(matrix, shifts, 12, 2, Rounding.HALF_AWAY)

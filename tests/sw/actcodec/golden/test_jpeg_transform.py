@@ -1,4 +1,4 @@
-"""Zig-zag order, division, and the range of coefficients: against T.81's figure and exact arithmetic."""
+"""Zig-zag order, division, and the range of coefficients, against T.81's figure and exact arithmetic."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.fft import dctn
 
-#: ITU-T T.81, figure A.6: place of each coefficient, row by row.
+#: Place of each coefficient, row by row, from ITU-T T.81, figure A.6.
 FIGURE_A6 = """
      0  1  5  6 14 15 27 28    2  4  7 13 16 26 29 42    3  8 12 17 25 30 41 43    9 11 18 24 31 40 44 53
     10 19 23 32 39 45 52 54   20 22 33 38 46 51 55 60   21 34 37 47 50 56 59 61   35 36 48 49 57 58 62 63"""
@@ -62,7 +62,7 @@ def test_the_inverse_saturates_to_twelve_bits():
 @pytest.mark.parametrize("const_bits", range(8, 14))
 @pytest.mark.parametrize("pass1_bits", range(5))
 def test_coefficients_of_bytes_have_codes(const_bits, pass1_bits):
-    """For each coefficient, the two blocks of bytes that drive it furthest; rounding cannot add two to what they reach."""
+    """Check each coefficient's two extreme blocks of bytes; rounding cannot add two to their coefficients."""
     basis = matrix(const_bits)
     waves = torch.einsum("vy,ux->vuyx", basis, basis)
     highest = torch.where(waves >= 0, 127, -128).to(torch.int8)

@@ -1,4 +1,4 @@
-"""Small floating-point formats against torch's own and against exact fractions; codes of any width against one big integer."""
+"""Small floating-point formats against torch's own and exact fractions; codes of any width against one big integer."""
 
 from bisect import bisect_left
 from fractions import Fraction
@@ -10,14 +10,14 @@ from actcodec.golden.wide_codes import pack_wide, unpack_wide, wide_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-#: Fields after the definitions: exponent bits, fraction bits, and whether the greatest exponent is for numbers.
+#: Fields after the definitions: exponent bits, fraction bits, and whether the greatest exponent has numbers.
 FIELDS = {"fp16": (5, 10, False), "fp10": (5, 4, False), "fp8": (4, 3, True)}
 GREATEST = {"fp16": 65504, "fp10": 63488, "fp8": 448}
 SMALLEST = {"fp16": 2.0**-24, "fp10": 2.0**-18, "fp8": 2.0**-9}
 
 
 def numbers_of(name):
-    """Every number of a format from 0 up, exact, by sign, exponent and fraction; the place in the list is the code."""
+    """Return every number of a format from 0 up, exact, from exponent and fraction; its place in the list is its code."""
     exponent_bits, fraction_bits, whole = FIELDS[name]
     bias, steps = 2 ** (exponent_bits - 1) - 1, 2**fraction_bits
     numbers = [Fraction(fraction, steps) * Fraction(2) ** (1 - bias) for fraction in range(steps)]
@@ -30,7 +30,7 @@ NUMBERS = {name: numbers_of(name) for name in FIELDS}
 
 
 def nearest(name, value):
-    """The code of the nearest number, of two equally near ones the even code; the greatest code beyond the greatest number."""
+    """Return the code of the nearest number, the even code of two equally near ones, or the greatest code beyond the range."""
     numbers, magnitude = NUMBERS[name], abs(Fraction(value))
     above = bisect_left(numbers, magnitude)
     if above == len(numbers):
@@ -84,7 +84,7 @@ def test_any_number_against_exact_fractions(name, value):
 
 @pytest.mark.parametrize(("name", "kind"), [("fp16", torch.float16), ("fp8", torch.float8_e4m3fn)])
 def test_formats_that_torch_has(name, kind):
-    """Patterns of all exponents; torch does not saturate, so that limits are put on before."""
+    """Check patterns of all exponents; values are limited first, because torch does not saturate."""
     patterns = torch.randint(0, 1 << 32, (1 << 18,), generator=torch.Generator().manual_seed(3)).to(torch.int32)
     x = patterns.view(torch.float32)
     x = x[x.isfinite()].clamp(-GREATEST[name], GREATEST[name])

@@ -31,25 +31,25 @@ FLOAT_BIAS = 127
 
 
 def flushed(values):
-    """Without subnormal numbers."""
+    """Replace subnormal numbers by zeros."""
     return torch.where(values.abs() < 2.0**-126, values * 0, values)
 
 
 def torchao_codes(values, name, rule):
-    """Scale bytes (n,) and codes (n, 32), both uint8, of float32 (n, 32)."""
+    """Return scale bytes (n,) and codes (n, 32), both uint8, of float32 (n, 32)."""
     scales, codes = to_mx(values, THEIRS[name], 32, RULES[rule])
     codes = unpack_uint4(codes) if name == "mxfp4" else codes.view(torch.uint8)
     return scales.view(torch.uint8).view(-1), codes.view(-1, 32)
 
 
 def torchao_values(scales, codes, name):
-    """The inverse, float32 (n, 32)."""
+    """Return float32 (n, 32) for scale bytes and codes; inverse of :func:`torchao_codes`."""
     data = pack_uint4(codes) if name == "mxfp4" else codes.view(THEIRS[name]) if name.startswith("mxfp8") else codes
     return to_dtype(data, scales.view(torch.float8_e8m0fnu), THEIRS[name], 32, torch.float32)
 
 
 def random_blocks(count=4096, seed=0):
-    """Of magnitudes from 2**-100 to 2**100, some within a few octaves, some over many, with zeros."""
+    """Return blocks with magnitudes from 2**-100 to 2**100, some within few octaves, some over many, with zeros."""
     random = torch.Generator().manual_seed(seed)
     x = torch.randn(count, 32, generator=random)
     x *= torch.exp2(torch.randint(-100, 101, (count, 1), generator=random).float())
@@ -58,7 +58,7 @@ def random_blocks(count=4096, seed=0):
 
 
 def tie_blocks():
-    """Every number of every format, every middle between two, the next floats beside them, under a greatest number."""
+    """Return every number of every format, all middles between two, and the next floats, each below a greatest number."""
     blocks = []
     for kind in MX_FORMATS.values():
         table = mx.numbers(kind)
@@ -72,7 +72,7 @@ def tie_blocks():
 
 
 def special_blocks():
-    """Zeros of both signs, infinity, NaN, the extremes of float32; no block of small numbers only."""
+    """Return zeros of both signs, infinity, NaN, the extremes of float32; no block has small numbers only."""
     x = torch.randn(12, 32, generator=torch.Generator().manual_seed(5))
     x[0], x[1] = 0.0, -0.0
     x[2, 3], x[3, 31], x[4, 0] = torch.inf, -torch.inf, torch.nan
@@ -87,7 +87,7 @@ def special_blocks():
 
 @cache
 def real_blocks():
-    """Of all that a network saves in its sixth step, on CIFAR-10 where that is here, else on digits."""
+    """Return all tensors that a network saves in its sixth step, on CIFAR-10 if it is installed, else on digits."""
     seen = []
     images = load("cifar10" if "CDU_DATA_DIR" in os.environ else "digits", limit=512)
     experiment.train(
@@ -109,7 +109,7 @@ def test_codes_and_values_are_those_of_torchao(content, name, rule):
     assert torch.equal(values.view(torch.int32), before.view(torch.int32))
     scales, codes = mx.without_scales(blocks, kind)
     expected_scales, expected = torchao_codes(flushed(values), name, rule)
-    # Its logarithm is rounded, so that what lies just above a power of two has the scale of the power.
+    # torchao's logarithm is rounded, so that numbers just above a power of two get the scale of the power.
     exact = (expected_scales == scales) | ((rule is ScaleRule.RCEIL) & (expected_scales + 1 == scales))
     assert exact.all()
     assert (expected_scales == scales).float().mean() > 0.99
@@ -121,7 +121,7 @@ def test_codes_and_values_are_those_of_torchao(content, name, rule):
 
 @pytest.mark.parametrize("name", THEIRS)
 def test_every_code_with_every_scale(name):
-    """Infinity and NaN among the codes too, and products beyond float32 and below its normal numbers, which are zero."""
+    """Check all codes, infinity and NaN included, and products beyond float32 and below its normal numbers, which are zero."""
     kind = MX_FORMATS[name]
     codes = torch.arange(max(1 << kind.bits, 32), dtype=torch.int32).remainder(1 << kind.bits).to(torch.uint8)
     codes = codes.repeat(256, 1).view(-1, 32)
@@ -135,7 +135,7 @@ def test_every_code_with_every_scale(name):
 
 
 def nearest(fraction, kind):
-    """The code of a scaled magnitude, exact: to nearest, ties to even, limited."""
+    """Return the code of a scaled magnitude, exact: to nearest, ties to even, limited."""
     magnitudes = [Fraction(float(number)) for number in mx.numbers(kind)[: kind.greatest + 1]]
     distances = [abs(number - fraction) for number in magnitudes]
     least = min(distances)
@@ -146,7 +146,7 @@ def nearest(fraction, kind):
 @pytest.mark.parametrize("rule", ScaleRule)
 @pytest.mark.parametrize("name", MX_FORMATS)
 def test_scales_and_codes_against_fractions(name, rule):
-    """Small values too, which torchao divides by twice the scale that it stores, and where its logarithm is rounded."""
+    """Check small values, too, which torchao divides by twice the stored scale, and values near torchao's rounded logarithm."""
     kind, limits = MX_FORMATS[name], {}
     greatest = Fraction(float(mx.numbers(kind)[kind.greatest]))
     random = torch.Generator().manual_seed(7)
@@ -162,7 +162,7 @@ def test_scales_and_codes_against_fractions(name, rule):
                 values[number], values[number, 0] = values[number] / values[number].abs().max() * edge * 0.5, edge.nextafter(to)
     scales, codes = mx.without_scales(mx.encode(values, kind, rule), kind)
     for block, scale, row in zip(flushed(values).tolist(), scales.tolist(), codes.tolist(), strict=True):
-        # In units of the scale; twice as many in those of the next smaller one.
+        # Values are in units of the scale; they are twice as many in those of the next smaller one.
         most = max(abs(Fraction(value)) for value in block) / Fraction(2) ** (scale - SCALE_BIAS)
         assert most < 2 ** (kind.emax + 1) if rule is ScaleRule.FLOOR else most <= greatest
         assert scale == 0 or (2 * most >= 2 ** (kind.emax + 1) if rule is ScaleRule.FLOOR else 2 * most > greatest)
@@ -205,7 +205,7 @@ def test_what_was_decoded_is_coded_again_without_loss(name, rule):
 
 
 def test_the_bytes_of_a_block():
-    """docs/reference/bitstream.md: the scale, then codes from the lowest bits up."""
+    """Check the layout of docs/reference/bitstream.md: the scale, then codes from the lowest bits up."""
     values = torch.zeros(1, 32)
     values[0, :4] = torch.tensor([6.0, -0.5, 1.0, 3.0])
     block = mx.encode(values, MX_FORMATS["mxfp4"], ScaleRule.FLOOR)[0].tolist()
@@ -240,7 +240,7 @@ def test_nvfp4_is_that_of_torchao(content):
 
 
 def test_nvfp4_of_zeros_and_of_the_smallest_numbers():
-    """Where torchao divides by zero."""
+    """Check zeros and the smallest numbers, for which torchao divides by zero."""
     for largest in (0.0, 2.0**-149, 2.0**-126):
         values = torch.zeros(2, 16)
         values[0, 3] = -largest

@@ -1,4 +1,4 @@
-"""The tables of docs/methods/mx.md on other libraries: our column is computed, theirs are what findings/*.sh expect."""
+"""Tables of docs/methods/mx.md on other libraries: our column is computed, theirs are the values of findings/*.sh."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from cdu_spec.mx import MX_FORMATS, SCALE_BIAS, SCALE_NAN, ScaleRule
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "methods" / "mx.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## What others make of the same numbers")[2].partition("\n## ")[0]
-#: Scripts by the heads of their columns; of torchao and gfloat the word before a row, too.
+#: Scripts by the heads of their columns, with the word before a row for torchao and gfloat.
 SCRIPTS = {
     "torch": "torch_scales",
     "ml_dtypes": "ml_dtypes_scales",
@@ -28,7 +28,7 @@ BLOCK_SCRIPTS = {
 
 
 def table(head):
-    """The rows of the table whose first column has this head, by the first cell: cells by the heads of their columns."""
+    """Return the table whose first column has this head, by the first cell of each row: cells by the heads of their columns."""
     (text,) = re.findall(rf"^\| {head} \|.*\n(?:\|.*\n)+", SECTION, re.MULTILINE)
     heads, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
     return {row[0]: dict(zip(heads[1:], row[1:], strict=True)) for row in rows}
@@ -45,14 +45,14 @@ def seen(script):
 
 
 def number(text):
-    """A number as the page has it."""
+    """Return a number as the page writes it."""
     factor, _, power = text.rpartition(" * ")
     base, caret, exponent = power.partition("^")
     return float(factor or 1) * (float(base) ** int(exponent) if caret else float(power))
 
 
 def coded(value, kind, rule):
-    """The block of a number and 31 zeros: scale byte, first element, and what comes back."""
+    """Return the block of a number and 31 zeros: scale byte, first element, and the decoded number."""
     block = torch.zeros(1, 32)
     block[0, 0] = value
     made = mx.encode(block, MX_FORMATS[kind], ScaleRule(rule))

@@ -1,4 +1,4 @@
-"""Random numbers: equal to the specification step by step, and as good as stochastic rounding needs them."""
+"""Random numbers equal the specification step by step, and are good enough for stochastic rounding."""
 
 import numpy as np
 import pytest
@@ -12,12 +12,12 @@ from plain_affine import BOX, random_row
 
 SEEDS = [0, 1, 2, 0x80000000, 0xFFFFFFFF, 0x9E3779B9]
 BEATS = 1 << 14
-#: chi-square with 255 degrees of freedom lies in here but for one time in ten million (Wilson and Hilferty).
+#: Range of chi-square with 255 degrees of freedom, left once in ten million times (Wilson and Hilferty).
 CHI_SQUARE_255 = (150, 390)
 
 
 def chi_square(samples):
-    """Of samples 0..255 against the uniform distribution."""
+    """Return chi-square of samples 0..255 against the uniform distribution."""
     counts = np.bincount(samples, minlength=256)
     expected = samples.size / 256
     return ((counts - expected) ** 2 / expected).sum()
@@ -35,7 +35,7 @@ def test_the_specification_step_by_step(seed, first):
 
 
 def test_constants_are_the_ciphers():
-    """RECTANGLE's S-box and rotations; its round constants are those of a 5-bit shift register (x1 = x4 + x2)."""
+    """Check RECTANGLE's S-box and rotations, and the round constants of a 5-bit shift register (x1 = x4 + x2)."""
     assert SBOX == BOX
     assert sorted(SBOX) == list(range(16))
     assert ROTATIONS == (0, 1, 12, 13)
@@ -84,7 +84,7 @@ def normalised(drawn):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rows_are_uncorrelated(seed):
-    """All 64 correlations of the values of two rows whose numbers are near each other, or differ in a bit."""
+    """Check all 64 correlations of the values of two rows whose numbers are near each other, or differ in a bit."""
     mine = normalised(random_bits(seed, 0, BEATS))
     for distance in (1, 2, 4, 8, 16, 32, 64, 128):
         assert (mine.T @ mine.roll(distance, 0) / BEATS).abs().max() < 0.05, distance
@@ -115,7 +115,7 @@ def test_one_changed_bit_changes_about_half_of_all(bit, of):
         there = random_bits(seed ^ (1 << bit if of == "seed" else 0), number ^ (1 << bit if of == "number" else 0), 1)
         changed.append([f"{int(a) ^ int(b):016b}".count("1") for a, b in zip(here[0], there[0], strict=True)])
     mean = np.mean(changed, 0)
-    # Of 16 fair coins 8 fall on either side, with a deviation of 2 / sqrt(200) for the mean.
+    # On average 8 of 16 fair coins fall on either side, and their mean has a deviation of 2 / sqrt(200).
     assert ((mean > 7.3) & (mean < 8.7)).all(), mean
 
 

@@ -1,4 +1,4 @@
-"""Blocks of a segment up to its first error: those of the fast decoder, and errors where that one refuses."""
+"""Blocks of a segment up to its first error equal those of the fast decoder; errors occur where that decoder refuses."""
 
 import pytest
 import torch

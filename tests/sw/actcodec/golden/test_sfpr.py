@@ -52,7 +52,7 @@ def test_quantising_rounds_the_exact_product_half_to_even(value, k):
 
 @given(st.integers(-128, 127), st.integers(2**15, 2**16 - 1), st.integers(-12, 12), st.booleans())
 def test_quantising_at_and_beside_ties(integer, odd, exponent, above):
-    """Products a hair above and below n + 1/2, which float32 arithmetic would round twice."""
+    """Check products a hair above and below n + 1/2, which float32 arithmetic would round twice."""
     k = Fraction(odd) / 2**15 * Fraction(2) ** exponent
     near = np.float32(float((integer + Fraction(1, 2)) / k))
     value = np.nextafter(near, np.float32(np.inf if above else -np.inf))
@@ -133,7 +133,7 @@ def test_bad_arguments_are_refused():
 @settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_every_float32_bit_pattern_class(seed):
-    """Random bit patterns, subnormals and huge numbers included, against numpy's 80-bit arithmetic."""
+    """Check random bit patterns, subnormals and huge numbers included, against numpy's 80-bit arithmetic."""
     bits = np.random.default_rng(seed).integers(0, 2**32, 500, dtype=np.uint32)
     values = bits.view(np.float32)
     values = values[np.isfinite(values)]

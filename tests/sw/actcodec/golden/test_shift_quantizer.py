@@ -35,7 +35,7 @@ def test_inverse_of_all_values(shift):
 @pytest.mark.parametrize("point", range(5))
 @pytest.mark.parametrize("shift", range(8))
 def test_inverse_with_a_reconstruction_point(shift, point):
-    """Whole eighths of a step beyond |q| * 2**shift, but for 0."""
+    """Check that values other than 0 move whole eighths of a step beyond |q| * 2**shift."""
     values = list(range(-128, 128))
     mine = inverse(torch.tensor(values, dtype=torch.int8), torch.tensor([shift]), point)
     expected = [

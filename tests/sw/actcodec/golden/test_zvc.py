@@ -19,7 +19,7 @@ def plain_encode(blocks: np.ndarray) -> bytes:
 
 
 def plain_starts(payload: bytes, count: int):
-    """Offsets by following the chain; None when it does not end at the end."""
+    """Return offsets by following the chain; None if it does not end at the end of the payload."""
     starts, place = [], 0
     for _ in range(count):
         if place + 8 > len(payload):
@@ -63,7 +63,7 @@ def test_every_mask_population():
 @settings(max_examples=300)
 @given(st.binary(max_size=1500), st.integers(0, 40))
 def test_arbitrary_bytes_decode_or_raise(payload, count):
-    """Whatever the bytes are: the chain of the plain loop, or BitstreamError."""
+    """Check any bytes: the chain equals that of the plain loop, or BitstreamError is raised."""
     data = torch.frombuffer(bytearray(payload), dtype=torch.uint8) if payload else torch.zeros(0, dtype=torch.uint8)
     expected = plain_starts(payload, count)
     if expected is None:
@@ -121,7 +121,7 @@ def test_brc_against_numpy(values):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=30))
 def test_bypass_against_numpy(dtype, patterns):
-    """All bit patterns, so NaN with any payload too; whole beats, zeros at the end; no memory is shared."""
+    """Check all bit patterns, NaN with any payload included: whole beats, zeros at the end, no shared memory."""
     bits = np.array(patterns, dtype="<u4").astype(f"<u{dtype.itemsize}")
     values = torch.from_numpy(bits.view(f"<i{dtype.itemsize}").copy()).view(dtype)
     payload = bypass.encode(values)

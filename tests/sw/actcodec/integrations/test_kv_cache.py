@@ -37,7 +37,7 @@ def states(tokens, seed, heads=2, channels=32):
 
 
 def filled(cache, keys, values, step):
-    """What the cache gives with the last tokens of some, ``step`` at a time."""
+    """Feed tokens to the cache, ``step`` at a time, and return its last result."""
     for start in range(0, keys.shape[-2], step):
         given = cache.update(keys[..., start : start + step, :], values[..., start : start + step, :], 0)
     return given

@@ -1,4 +1,4 @@
-"""The callback for Lightning: what is compressed, when it ends, what is logged; runs that are gone on with."""
+"""The callback for Lightning: compressed tensors, end of compression, logs, and resumed runs."""
 
 import subprocess
 import sys
@@ -179,7 +179,7 @@ def test_a_run_that_is_gone_on_with_has_the_same_bits(pl, callback, module, tmp_
     saved = pl.callbacks.ModelCheckpoint(tmp_path, save_top_k=-1, filename="{step}", **every)
     steps = BREAK if end == "part of an epoch" else BATCHES
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # auto's goal is out of reach
+        warnings.simplefilter("ignore")  # auto cannot reach its goal
         whole, part = module(), module()
         trainer(pl, tmp_path, callback(name, **options), saved, enable_checkpointing=True).fit(whole, Resumable())
         trainer(pl, tmp_path, callback(name, **options)).fit(part, Resumable(), ckpt_path=tmp_path / f"step={steps}.ckpt")

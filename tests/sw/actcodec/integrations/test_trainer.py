@@ -1,4 +1,4 @@
-"""The callback for transformers' Trainer: what is compressed, when it ends, what is logged; runs that are gone on with."""
+"""The callback for transformers' Trainer: compressed tensors, end of compression, logs, and resumed runs."""
 
 import json
 import warnings
@@ -30,7 +30,7 @@ def callback(hf):
 
 
 class Network(nn.Module):
-    """What a Trainer wants: a loss when it is given labels."""
+    """A network for a Trainer: it returns a loss when it is given labels."""
 
     def __init__(self, dropout):
         super().__init__()
@@ -38,7 +38,7 @@ class Network(nn.Module):
             *(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(dropout)),
             *(nn.Flatten(), nn.Linear(8 * 64, 4)),
         )
-        self.passes = []  # whether in training, and what was saved is in other bytes than it was
+        self.passes = []  # for each pass: in training, and saved by hooks
         self.fails_at = None
 
     def forward(self, x, labels):
@@ -142,7 +142,7 @@ def with_interval(name):
 def test_a_run_that_is_gone_on_with_has_the_same_bits(hf, callback, tmp_path, name):
     options = with_interval(name) | ({"dqt": "optLH"} if name == "jpeg-act" else {})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # auto's goal is out of reach
+        warnings.simplefilter("ignore")  # auto cannot reach its goal
         whole = trainer(hf, tmp_path / "whole", [callback(name, **options)])
         whole.train()
         part = trainer(hf, tmp_path / "part", [callback(name, **options)])

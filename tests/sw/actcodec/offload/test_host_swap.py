@@ -1,4 +1,4 @@
-"""The schedule of copies to the host and back, on streams whose work is done when somebody waits for it, and no sooner."""
+"""The schedule of copies to the host and back, on streams whose work is done only when a caller waits for it."""
 
 import gc
 
@@ -21,7 +21,7 @@ class Mark:
 
 
 class LateCopies:
-    """A stream of copies that lags behind as far as it may; ``events`` says what was begun, and for what was waited."""
+    """A stream of copies that lags behind as far as it may; ``events`` records started copies and waits."""
 
     def __init__(self):
         self.work, self.done, self.events = [], 0, []
@@ -171,7 +171,7 @@ def test_a_pool_keeps_sizes_apart():
 @pytest.mark.parametrize("policy", ["vdnn", "actnn-L4"])
 @pytest.mark.filterwarnings("ignore:vdnn:UserWarning", "ignore:actnn-L4:UserWarning")
 def test_training_steps_by_late_copies_have_the_same_gradients(policy, monkeypatch):
-    """What is used before its copy has come, or written over too early, is not what the model saved."""
+    """A tensor that is read before its copy has arrived, or overwritten too early, differs from the saved one."""
     model = nn.Sequential(
         nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3), nn.Flatten(), nn.LazyLinear(4)
     )

@@ -1,4 +1,4 @@
-"""Bounds of operations without weights: errors of the allowed size in what is saved, and how much of e**2 * V**2 they use."""
+"""Bounds of operations without weights: saved tensors get errors of the allowed size, which use a part of e**2 * V**2."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def unit_errors(shape, seed):
 
 
 def used(gradient_with, shape, error):
-    """Mean squared error of a gradient over uniform errors of that RMS, in units of what is allowed."""
+    """Return the mean squared error of a gradient over uniform errors of that RMS, relative to the allowed one."""
     exact = gradient_with(None)
     total = sum(float((gradient_with(float(error) * unit_errors(shape, n)) - exact).square().sum()) for n in range(DRAWS))
     return total / DRAWS / (GROWTH * float(exact.square().sum()))
@@ -44,7 +44,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_single_values(name):
-    """What is allowed is used up to the factor in the table: large where the slope is seldom as steep as it can be."""
+    """The allowed error is used up to the factor in the table, which is large if the slope is seldom as steep as it can be."""
     run, spread, loose = FUNCTIONS[name]
     x, g = spread * normal(6, 50), normal(6, 50, seed=2)
 
@@ -54,7 +54,7 @@ def test_functions_of_single_values(name):
 
         def pack(saved):
             kept.append(saved.shape)
-            # Log sigmoid saves what it has computed beside x: the plug-in keeps that exactly.
+            # Log sigmoid saves an intermediate result beside x, which the plug-in keeps exactly.
             return saved if error is None or len(kept) > 1 else saved + error
 
         with saved_tensors_hooks(pack, lambda saved: saved):
@@ -64,7 +64,7 @@ def test_functions_of_single_values(name):
     demand = pointwise_demand_of(run(x.clone().requires_grad_()).grad_fn)(g, gradient_with(None))
     error = largest_error(demand, GROWTH)
     part = used(gradient_with, x.shape, error)
-    # Where the slope is the same everywhere, all of it is used, but for what the draws make of it.
+    # A slope that is the same everywhere uses all of it, up to the scatter of the draws.
     assert 1 / loose < part < (1.1 if name in ("exp", "square") else 1)
 
 
@@ -140,7 +140,7 @@ def test_normalisations(name, independent):
     demand = (rms_norm_demand if rms else group_norm_demand)(g, exact, sigma, w, independent=independent)
     assert used(gradient_with, x.shape, largest_error(demand, GROWTH)) < 1
     if not independent:
-        # Of errors along h in each row the second part is all that there is, and 1/2 of what both parts are allowed.
+        # Errors along h in each row have only the second part, and 1/2 of the allowance for both parts.
         h = g * w if rms else g * w[:, None, None]
         flat = h.reshape(rows.shape)
         error = 1e-5 * (flat / flat.square().mean(1, keepdim=True).sqrt()).view(x.shape)

@@ -126,7 +126,7 @@ def test_what_was_decided_is_a_policy_of_rules(tmp_path):
     assert "policy" not in policy_data(static)
     _, again = train(static, 3)
     assert [record.codec for record in again[1].records] == [record.codec for record in found[1].records]
-    # Codes of actnn-sample have a fixed size: the same bytes but for what depends on the number of zeros.
+    # Codes of actnn-sample have a fixed size: bytes are equal, up to those that depend on the number of zeros.
     fixed = [
         (one.bytes_compressed, other.bytes_compressed)
         for one, other in zip(again[1].records, found[1].records, strict=True)
@@ -249,7 +249,7 @@ def test_bad_options(options, message):
 
 
 def test_calibration_makes_the_estimate_of_the_reference_exact_on_average():
-    """For a linear layer the factor is about 1, for a normalisation behind it what a diagnosis says."""
+    """The factor is about 1 for a linear layer, and that of a diagnosis for a normalisation behind it."""
     torch.manual_seed(8)
     model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(512, 4))
     x, labels = torch.rand(32, 3, 8, 8), torch.arange(32) % 4
@@ -300,7 +300,7 @@ def trained_auto(ratio, candidates, steps=4):
             loss = step()
         loss.backward()
         optimizer.step()
-    auto.observer()  # decides by what the last step measured
+    auto.observer()  # decides from the measurements of the last step
     return auto, model, step
 
 
@@ -321,7 +321,7 @@ def test_settled_it_is_no_worse_than_one_candidate_for_all_within_its_bytes(rati
     within = [error for error, its in others if its.bytes_compressed <= allowed]
     assert within
     assert after <= min(within) * (1 + 1e-6)
-    # At 12 the estimate, which knows nothing of lengths of tokens, chooses one bit for what layer norms read.
+    # At 12 the estimate, which ignores lengths of tokens, chooses one bit for inputs of layer norms.
     assert (held is None) == (ratio == 6)
     assert after == before if held is None else after < before / 2
 

@@ -35,7 +35,7 @@ from torch.utils.checkpoint import checkpoint
 
 @pytest.fixture
 def wide(monkeypatch):
-    """A range that hardly any value exceeds: errors are those of steps, so that a wrong tensor would stand out."""
+    """A range that hardly any value exceeds: errors are those of steps, so that a wrong tensor would be obvious."""
     for module in (blpa_float, copy_codecs):
         monkeypatch.setattr(module, "BLPA_REACH", 5)
 
@@ -125,7 +125,7 @@ def test_finer_steps_make_the_coded_copys_gradient_exact():
 
 @pytest.mark.parametrize("pool_first", [False, True])
 def test_a_pool_that_lends_the_shape_does_not_hide_the_groups_bytes(pool_first):
-    """A pool keeps the shape of what a convolution reads, in either order; one more tensor joins the group afterwards."""
+    """A pool keeps the shape of a convolution's input, in either order; one more tensor joins the group afterwards."""
     norm, conv = nn.BatchNorm2d(8), nn.Conv2d(8, 4, 3)
     x = images(4, 8, 16, 16).requires_grad_()
     with actcodec.compress_activations(nn.ModuleList([norm, conv]), "blpa", bits=4) as stats:
@@ -328,7 +328,7 @@ def test_backward_twice_and_measured_errors():
     loss.backward()
     assert all(torch.equal(first[name], grad) for name, grad in gradients(model).items())
     errors = [record.relative_error for record in stats.records if record.codec == "blpa-float"]
-    # Of a uniform error in steps of 6 / 16: 0.108 of the deviation, and a little more by the ends.
+    # A uniform error in steps of 6 / 16 is 0.108 of the deviation; the ends add a little.
     assert all(0.09 < error < 0.16 for error in errors)
 
 

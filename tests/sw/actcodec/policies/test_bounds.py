@@ -54,7 +54,7 @@ def test_errors_that_average_out(name):
 
 
 def test_the_linear_bound_is_reached_and_the_constant_two_breaks_it():
-    """Errors along the gradient's direction, evenly spread: half of what is allowed with k = 1/2, twice as much with 2."""
+    """Errors along the gradient's direction, evenly spread, use half of the allowance with k = 1/2, twice as much with 2."""
     u, v, w = (normal(n, seed=n).sign() for n in (32, 10, 24))
     layer = product(F.linear, normal(32, 24), normal(10, 24, seed=1), u[:, None] * v, 32)
     for constant in (0.5, 2.0):
@@ -72,7 +72,7 @@ def test_the_convolutions_constant_two_breaks_the_bound():
 
 
 def test_several_convolutions_that_read_one_tensor():
-    """The sum of their squared errors stays within the sum of what is allowed; one of them alone may exceed its own part."""
+    """The sum of their squared errors stays within the sum of the allowances; one of them alone may exceed its own part."""
     x = normal(8, 4, 12, 12) + 1
     first = product(lambda x, w: F.conv2d(x, w, padding=1), x, normal(5, 4, 3, 3), normal(8, 5, 12, 12, seed=2), 1152, 9.0)
     loud = product(F.conv2d, x, normal(6, 4, 1, 1), 1 + normal(8, 6, 12, 12, seed=3), 1152, 1.0)
@@ -103,7 +103,7 @@ def test_batch_norm_in_the_papers_terms():
 
 
 def test_the_papers_batch_norm_bound_breaks_for_two_valued_channels():
-    """``max|x| / 2`` stands for the normalised input's norm, but is half of it where all magnitudes are sigma.
+    """``max|x| / 2`` replaces the normalised input's norm, but is half of it where all magnitudes are sigma.
 
     Found: four times the error that is allowed, with errors of one kind; with independent ones far below.
     """
@@ -117,7 +117,7 @@ def test_the_papers_batch_norm_bound_breaks_for_two_valued_channels():
 
 
 def test_errors_beyond_sigma_break_what_is_linear():
-    """Why normalisation has a limit: without it independent errors add far more than the formula says."""
+    """Normalisation needs a limit: without it independent errors add far more than the formula predicts."""
     layer = LAYERS["batch norm"]
     demand = layer.demand(independent=True)
     unlimited = bounds.Demand(demand.variance, demand.weight, torch.full_like(demand.limit, torch.inf))

@@ -1,4 +1,4 @@
-"""AC-GC in training: what layers say, when they say it, and that their gradients stay within e**2 * V**2."""
+"""AC-GC in training: demands of layers, their times, and gradients that stay within e**2 * V**2."""
 
 import copy
 import gc
@@ -80,7 +80,7 @@ def test_gradients_of_real_layers_stay_within_the_bound(name, independent):
     assert 0 < part < 1
     if independent and "norm" not in name:
         assert part > 0.2
-    # Of the default before there are statistics.
+    # The default holds before there are statistics.
     assert float((first - exact).norm() / exact.norm()) < 0.02
 
 
@@ -154,7 +154,7 @@ def test_several_convolutions_share_and_several_kinds_take_the_least():
 
 
 def test_readers_without_a_bound_keep_the_default():
-    """ELU reads what a convolution reads; its own error is not known, so about 8 bits are kept."""
+    """ELU reads the input of a convolution; its own bound is not known, so that about 8 bits are kept."""
     x = batch(4, 3, 8, 8).requires_grad_()
     torch.manual_seed(0)
     conv = nn.Conv2d(3, 4, 1)

@@ -1,4 +1,4 @@
-"""The warning of policies that are known to be noise for what they meet: two bits in front of a normalisation."""
+"""The warning for policies with noisy gradients: two bits for the input of a normalisation."""
 
 import warnings
 
@@ -18,7 +18,7 @@ def network(norm):
 
 
 def warned(model, which, **options):
-    """What one context says."""
+    """Return the warnings of one context."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with actcodec.compress_activations(model, which, **options):
@@ -48,7 +48,7 @@ def test_one_sentence_names_policy_module_and_remedy(which, options, bits):
 
 
 def test_bits_that_a_policy_divides_among_tensors():
-    """First all have the mean; what the second step gives the normalisation is said."""
+    """At first all tensors have the mean; the warning follows from the bits of the second step for the normalisation."""
     model, chosen = network(nn.BatchNorm2d(8)), policy("actnn-L3", bits=1.5)
     (said,) = warned(model, chosen)
     assert "'actnn-L3 bits=1.5' keeps 1.5 bits" in said

@@ -164,7 +164,7 @@ def test_networks_of_many_kinds(name, mode):
     want, got, _ = both(model, x, **FINE)
     assert relative(want, got) < 0.1
     want, got, stats = both(model, x)
-    assert relative(want, got) < 0.3  # of noise, which no transform makes smaller
+    assert relative(want, got) < 0.3  # the input is noise, which no transform makes smaller
     assert stats.ratio > 3
 
 
@@ -183,7 +183,7 @@ def test_rows_of_tokens_get_no_transform():
 
 
 def test_one_copy_and_signs_only_where_a_relu_asks():
-    """Of two normalisations one has a ReLU behind it; the bytes of a group are those of its streams and 8 for a channel."""
+    """One of two normalisations has a ReLU after it; the bytes of a group are those of its streams and 8 per channel."""
     conv = [nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)]
     model = nn.Sequential(conv[0], nn.BatchNorm2d(8), conv[1], nn.BatchNorm2d(8), nn.ReLU(), conv[2])
     x = smooth(4, 3, 16, 16)
@@ -245,7 +245,7 @@ def test_autocast():
 
 
 def test_checkpointing_and_second_derivatives():
-    """Inside a checkpoint nothing is packed, and what is recomputed is exact; a gradient of a gradient can be taken."""
+    """Inside a checkpoint nothing is packed, and recomputed tensors are exact; a gradient of a gradient can be taken."""
     model, x = Chain(), images(4, 3, 16, 16).requires_grad_()
     want = torch.autograd.grad(model(x).square().sum(), x)[0]
     with actcodec.compress_activations(model, "jpeg-gmc", **FINE):

@@ -1,4 +1,4 @@
-"""Where policies have kernels, and that one without them on a GPU says so once."""
+"""Policies list their kernels, and a policy without kernels on a GPU warns once."""
 
 import warnings
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ from cdu_cli.main import app
 from torch import nn
 from typer.testing import CliRunner
 
-#: What a backend has besides jobs; those that backend ``triton`` does not override are the torch version's.
+#: Parts of a backend besides jobs; those that backend ``triton`` does not override are the torch version's.
 PARTS = ("entropy_coder", "step_quantizer", "predicted_coder", "row_quantizer", "range_quantizer", "block_quantizer")
 
 

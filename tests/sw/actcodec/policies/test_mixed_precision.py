@@ -86,7 +86,7 @@ def test_gradients_of_a_linear_layer_are_unbiased():
 
 
 class Branches(nn.Module):
-    """Two convolutions of like tensors; what comes out of one counts a thousand times as much."""
+    """Two convolutions have similar tensors; the output of one counts a thousand times as much."""
 
     def __init__(self):
         super().__init__()
@@ -165,7 +165,7 @@ def live_tensors():
 
 
 def test_nothing_of_a_step_lives_on():
-    """Neither the graph nor, with shapes that change all the time, what was known of earlier ones."""
+    """Neither the graph nor, with shapes that keep changing, knowledge about earlier shapes is kept."""
     conv, mixed = nn.Conv1d(2, 3, 3), policy("actnn-L3", interval=1)
     counts = []
     gc.collect()

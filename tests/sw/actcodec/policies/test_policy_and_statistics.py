@@ -1,4 +1,4 @@
-"""Which tensor gets what, and whether the account of bytes is right."""
+"""Policies choose a form for each tensor, and statistics count its bytes."""
 
 import actcodec
 import pytest

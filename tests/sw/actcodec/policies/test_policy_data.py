@@ -1,4 +1,4 @@
-"""Policies as files: every ready-made policy comes back the same, and whatever is wrong is one sentence."""
+"""Policies as files: every ready-made policy is read back the same, and every fault is one sentence."""
 
 import json
 import warnings

@@ -1,4 +1,4 @@
-"""What is recommended follows from what was measured, all of which stands in the table of the evidence."""
+"""Recommendations follow from measurements, all of which are in the table of the evidence."""
 
 import csv
 import re
@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 EVIDENCE = Path(__file__).parents[4] / "docs" / "evidence"
 TABLE = EVIDENCE / "results_families_models.csv"
-#: Of weights.
+#: Seeds of weights.
 SEEDS = 3
 
 

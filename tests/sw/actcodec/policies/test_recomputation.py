@@ -1,4 +1,4 @@
-"""What follows from what is kept: no bytes, and the values that its own function makes of the reconstruction."""
+"""Recomputed tensors take no bytes, and have the values that their own function computes from the reconstruction."""
 
 import actcodec
 import pytest
@@ -9,8 +9,9 @@ from torch import nn
 from torch.nn import functional as F
 
 EIGHT_BITS = CodecSpec("int8-rows")
-#: Of :func:`blocks`: results of layer norm and GELU; x over its root mean square, and that times the weight; of GELU written
-#: out tanh, one more than that, half of the gate, and their product; its product with the other; the last layer norm's result.
+#: Recomputed tensors of :func:`blocks`: results of layer norm and GELU; x over its root mean square, and that times the weight;
+#: tanh of GELU written out, one more than that, half of the gate, and their product; its product with the other; the last layer
+#: norm's result.
 FOLLOWS = ["norm", "gelu", "mul", "mul", "tanh", "sum", "mul", "mul", "mul", "norm"]
 
 
@@ -19,7 +20,7 @@ def recomputing(codec=EIGHT_BITS):
 
 
 class Gates(nn.Module):
-    """What transformers of today are made of, written out: root mean squares, gates, GELU by tanh."""
+    """Parts of current transformers, written out: root mean squares, gates, GELU by tanh."""
 
     def __init__(self, width=32):
         super().__init__()
@@ -120,7 +121,7 @@ def test_a_parameter_that_changes_before_backward_is_noticed():
 
 
 def test_a_source_that_is_needed_exactly_is_counted_beside_its_copy():
-    """Its square root bears no errors, so that it is kept exactly; GELU's result still follows from the copy."""
+    """The source's square root tolerates no errors, so the source is kept exactly; GELU's result follows from the copy."""
     torch.manual_seed(0)
     first, last = nn.Linear(32, 64), nn.Linear(64, 4)
 
@@ -180,7 +181,7 @@ class Attention(nn.Module):
 
 @pytest.mark.parametrize("within", [True, False], ids=["module", "function"])
 def test_sharp_attention_keeps_its_gradient(within):
-    """Where queries and keys are large four bits for them leave less of it, however well all else is kept."""
+    """Large queries and keys in four bits leave less of the gradient, however well all other tensors are kept."""
     torch.manual_seed(0)
     model, x = Attention(within, 4), torch.randn(8, 24, 32)
     exact, _ = gradients(model, x, policy("none"))

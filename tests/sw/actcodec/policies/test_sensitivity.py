@@ -96,7 +96,7 @@ def test_variance_of_a_gammas_gradient(kind):
         else:
             F.layer_norm(x, (64,), gamma)
     g = tensor(*x.shape, seed=3)
-    codec = ActnnSampleCodec(bits=BITS, group=64)  # of one channel, so that ranges go with its deviation
+    codec = ActnnSampleCodec(bits=BITS, group=64)  # groups within one channel, so that ranges follow its deviation
 
     def gradient(values):
         return (g * (values - mean) / deviation).double().sum([axis for axis in range(x.ndim) if axis != 1])

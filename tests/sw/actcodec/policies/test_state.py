@@ -34,7 +34,7 @@ CASES = [
 
 def made(name, options):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of levels and baselines that need CUDA
+        warnings.simplefilter("ignore")  # levels and baselines that need CUDA warn
         try:
             return policy(name, **options)
         except MissingToolError as error:
@@ -60,7 +60,7 @@ def steps(run, first, end):
         compression.policy.set_samples(torch.randint(20, (8,), generator=random))
         torch.manual_seed(number)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # auto's goals are out of reach here
+            warnings.simplefilter("ignore")  # auto cannot reach its goals here
             with compression as stats:
                 loss = F.cross_entropy(model(x), y)
         optimizer.zero_grad()
@@ -85,7 +85,7 @@ def test_going_on_gives_the_same_bits(name, options, tmp_path):
     first = beginning(made(name, options))
     before, _ = steps(first, 0, BREAK)
     save(first, tmp_path / "run.pt")
-    steps(first, BREAK, BREAK + 1)  # what was saved is not changed by what comes after
+    steps(first, BREAK, BREAK + 1)  # later steps do not change the saved state
     second = beginning(made(name, options))
     load(second, tmp_path / "run.pt")
     after, found = steps(second, BREAK, STEPS)
@@ -95,7 +95,7 @@ def test_going_on_gives_the_same_bits(name, options, tmp_path):
 
 @pytest.mark.parametrize("name", ["actnn", "division-float", "actnn-L2", "actnn-L3", "autoquant", "auto"])
 def test_without_the_state_other_bits_would_follow(name, tmp_path):
-    """What the test above compares depends on the state: it is not equal because nothing mattered."""
+    """The comparison of the test above depends on the state: without it other bits follow."""
     options = {"interval": 2} if "interval" in policy_options(name) else {}
     losses, _ = steps(beginning(policy(name, **options)), 0, STEPS)
     first = beginning(policy(name, **options))

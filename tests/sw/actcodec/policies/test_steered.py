@@ -1,4 +1,4 @@
-"""Policy autoshift: registers follow the allowed error, are known before the tensor, and the error is what was allowed."""
+"""Policy autoshift: registers follow the allowed error, are known before the tensor, and the error is the allowed one."""
 
 import actcodec
 import pytest
@@ -18,7 +18,7 @@ def tensor(*shape, seed=0):
 
 
 def step(model, chosen, x, seed=5):
-    """Forward, and backward with a gradient of its own; what autograd kept."""
+    """Run forward, and backward with a gradient of its own; return the kept tensors."""
     model.zero_grad()
     with actcodec.compress_activations(model, chosen, min_bytes=0, measure_error=True) as stats:
         y = model(x)
@@ -70,7 +70,7 @@ def told(monkeypatch):
 
 
 def test_a_unit_is_told_before_the_tensor_is_there(told):
-    """After the same steps the registers are the same, whatever comes then."""
+    """After the same steps the registers are the same, whatever tensors follow."""
     ends = []
     for last in (tensor(8, 4, 16, 16, seed=9), tensor(8, 4, 16, 16, seed=10) * 0.3):
         torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""benchmarks/values_only.py: codecs by their values alone give what the codecs give."""
+"""benchmarks/values_only.py: codecs by their values alone have the results of the codecs."""
 
 import actcodec
 import pytest

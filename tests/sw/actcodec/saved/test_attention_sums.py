@@ -12,7 +12,7 @@ Cdma = type(actcodec.codec("cdma"))
 
 
 class Unsure(Cdma):
-    """Loses nothing, but does not say so: what is rebuilt is what it was, so that L has to be as well."""
+    """A lossless codec that is not marked as such: the rebuilt L must be equal to the saved one."""
 
     lossless = False
 

@@ -390,7 +390,7 @@ def network(kind, pool, seed):
 
 
 def gradients(model, x, codec):
-    torch.manual_seed(2)  # of dropout
+    torch.manual_seed(2)  # seed of dropout
     if codec is None:
         loss, stats = F.cross_entropy(model(x), torch.arange(len(x))), None
     else:

@@ -1,4 +1,4 @@
-"""S33, S34: what is counted of libraries' models is the memory that autograd holds, value by value."""
+"""S33, S34: statistics of library models count the memory that autograd holds, value by value."""
 
 import pytest
 import torch
@@ -56,7 +56,7 @@ def held_by_autograd(model, loss_of):
         start, size = x.untyped_storage().data_ptr(), x.element_size()
         found = {(start + size * place, size) for place in values.flatten().tolist()}
         addresses["all"] |= found
-        # Of what operations keep for themselves: means and deviations of rows, sums of an attention's rows.
+        # Operations keep for themselves means and deviations of rows, and sums of an attention's rows.
         if x.is_floating_point() and x.ndim > 1 and x.shape[-1] > 1 and (x.requires_grad or x.ndim != 3):
             addresses["activations"] |= found
         return held[-1]

@@ -158,7 +158,7 @@ def test_functions_written_in_python_count_as_themselves():
     }
     written = {name for name, function in functions.items() if isinstance(function, FunctionType)}
     chosen = [entry for entry in operations() if entry.name in written and "max_pool" not in entry.name]
-    with ThreadPoolExecutor(1) as pool:  # see assert_all_right
+    with ThreadPoolExecutor(1) as pool:  # as in assert_all_right
         names = dict(zip((entry.name for entry in chosen), pool.map(names_of_calls, chosen), strict=True))
     others = {name for name, seen in names.items() if plain(name.split(".")[-1]) not in seen}
     assert others == {"nn.functional.upsample_bilinear", "nn.functional.upsample_nearest"}  # their calls count as interpolate

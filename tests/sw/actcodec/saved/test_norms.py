@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from training_step import compressed_step, gradient_error, plain_step
 
 SHAPE = ROWS, WIDTH = 64, 128
-#: What is computed from (64, 128), and the axes along which norms are taken.
+#: Functions of (64, 128), by the axes along which norms are taken.
 BY_NORM = {
     "vector_norm": lambda h: h / torch.linalg.vector_norm(h, dim=1, keepdim=True),
     "vector_norm of everything": lambda h: h / torch.linalg.vector_norm(h),
@@ -22,7 +22,7 @@ BY_NORM = {
     "std, all": lambda h: h / h.std(False),
     "std_mean": lambda h: h / torch.std_mean(h, 1, keepdim=True)[0],
 }
-#: Norms with other gradients, and what is close to a norm and is none.
+#: Norms with other gradients, and functions that are close to a norm.
 OTHERS = {
     "spectral": lambda h: torch.linalg.norm(h, 2),
     "spectral, over two axes": lambda h: torch.linalg.norm(h.view(8, 8, WIDTH), 2, (1, 2)),
@@ -93,7 +93,7 @@ def row_by_row(size):
 @pytest.mark.parametrize("name", ["vector_norm", "Tensor.norm", "normalize"])
 @pytest.mark.parametrize("policy", ["sfpr", "blpa-coded", "transformer", "actnn-L2"])
 def test_small_norms_keep_their_gradient(policy, name, size):
-    """Codecs have a scale for each column, or for all: of what is small beside others they leave nothing, or noise."""
+    """Codecs have a scale for each column, or for all, which leaves nothing, or noise, of columns small beside others."""
     torch.manual_seed(0)
     function = {
         "vector_norm": lambda h: torch.linalg.vector_norm(h, dim=1),

@@ -1,4 +1,4 @@
-"""What the statistics say of peak memory, and of ratios in the format in use."""
+"""Statistics of peak memory, and of ratios relative to the dtype in use."""
 
 import subprocess
 import sys

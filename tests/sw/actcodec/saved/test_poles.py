@@ -1,4 +1,4 @@
-"""Factors of what a pole reads: exact where the pole multiplies their error, and compressed elsewhere."""
+"""Factors of tensors that a pole reads: exact where the pole multiplies their error, and compressed elsewhere."""
 
 import gc
 import weakref
@@ -38,7 +38,7 @@ def gradient(which, **options):
     ["Charbonnier", "Jensen-Shannon", "total variation", "spectral", "focal of a sigmoid", "Gaussian likelihood", "edges"],
 )
 def test_a_loss_in_a_models_own_code(name, policy):
-    """The bound leaves room for what the policy makes of the network itself."""
+    """The bound leaves room for the policy's error in the network itself."""
     got, exact = gradient(LOSSES[name], codec=policy), gradient(LOSSES[name], codec="none")
     assert torch.cosine_similarity(got, exact, 0) > (0.9 if name == "spectral" else 0.99)
 

@@ -66,7 +66,7 @@ def test_two_shapes_of_one_tensor_are_kept_once(first, second):
 
 @pytest.mark.parametrize("which", ["sfpr", "actnn", "gist", "cdma", "blpa", "autoquant", "auto"])
 def test_the_shapes_see_one_reconstruction(which):
-    """Squares by the first shape alone say what the reconstruction is."""
+    """Squares by the first shape alone show the reconstruction."""
     x = torch.randn(SHAPE)
     alone, before = squares(policy(which), WHOLE["itself"], x=x)
     got, stats = squares(policy(which), *(WHOLE[name] for name in WHOLE if name != "expanded"), x=x)
@@ -117,7 +117,7 @@ def test_other_first_layouts(layout):
     got, _ = squares(codec, *views, x=x)
     kept.clear()
     assert torch.equal(got, squares(None, *views, x=x)[0])
-    # Of what has gaps no part is looked for.
+    # The cache finds no part of a tensor with gaps.
     assert len(codec.given) == (2 if layout == "gaps" else 1)
 
 
@@ -159,7 +159,7 @@ def test_any_sequence_of_views(data, seed):
 
 @pytest.mark.parametrize("keep_signs", [False, True])
 def test_a_stronger_form_serves_all_shapes(keep_signs):
-    """Signs, then values, then exact: each in another shape, and what came first sees the last one."""
+    """Signs, then values, then exact, each in another shape; the first operation sees the last form."""
     x, weights = torch.randn(4, 8, 8, 8), torch.randn(5, 8)
     signs = Rule("brc", producer=("relu",), consumer=("relu",))
 
@@ -298,7 +298,7 @@ class Attention(nn.Module):
 @pytest.mark.filterwarnings("ignore:actnn-L4 swaps", "ignore:vdnn moves", "ignore:policy auto cannot reach")
 @pytest.mark.parametrize("which", [name for name in POLICY_NAMES if name != "actnn-L5"])
 def test_every_policy_takes_what_two_shapes_share(which):
-    """Two steps, so that what a policy learns of the readers serves the next one; convolution and linear layer share too."""
+    """Two steps, so that the policy's knowledge of the readers serves the next one; convolution and linear layer share too."""
     torch.manual_seed(0)
     model = nn.Sequential(
         nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.Flatten(2), Transposed(), Attention(), nn.Flatten(), nn.ReLU()

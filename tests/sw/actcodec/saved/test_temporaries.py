@@ -80,7 +80,7 @@ def test_masks(dtype, layout):
         "transposed": lambda: x.transpose(1, 3),
         "with gaps": lambda: x[:, :, :, ::2],
     }[layout]()
-    # What has gaps takes more memory than it has values.
+    # A tensor with gaps takes more memory than it has values.
     compact = x.clone(memory_format=torch.preserve_format) if layout == "with gaps" else x
     y = assert_small(compact, lambda: Bits.of(compact))
     assert torch.equal(y, x)
@@ -115,7 +115,7 @@ def activation(dtype, mib=8):
     return x.to(dtype)
 
 
-#: What the intermediate results of one piece take, whatever the tensor; those of a transform on matrices in float64.
+#: Bytes of the intermediate results of one piece, for any tensor; those of a transform on matrices in float64.
 PIECE, PIECE_OF_TRANSFORM = 1 << 20, 4 << 20
 HALF = pytest.param(torch.bfloat16, marks=pytest.mark.campaign)
 
@@ -141,7 +141,7 @@ def test_every_codec(name, backend, dtype):
 
 #: MiB.
 LARGE = 32
-#: What is left when centres are off is another tensor, and has a payload.
+#: The tensor without its centres is another tensor, and has a payload.
 BOUND_OF_CENTRED = 1.35
 
 
@@ -164,7 +164,7 @@ def far_normalisation(dtype):
     ],
 )
 def test_copies_for_a_normalisation_and_relu(policy, backend, dtype):
-    """Forward: what comes on top of two tensors that are computed, of what is kept, and of the bound. Backward likewise."""
+    """Forward memory beyond two computed tensors, kept bytes and the bound; backward likewise."""
     if backend != "torch" and "backend" not in policy_options(policy):
         pytest.skip("it has one way to compute")
     x = activation(dtype, LARGE).clone().requires_grad_()
@@ -180,7 +180,7 @@ def test_copies_for_a_normalisation_and_relu(policy, backend, dtype):
     assert packed.temporary <= (1 + bound) * x.nbytes + PIECE_OF_TRANSFORM  # the normalised one is freed
     gradient = torch.ones_like(packed.result)
     unpacked = allocations(lambda: torch.autograd.grad(packed.result, x, gradient))
-    assert unpacked.peak <= (3 + BOUND) * x.nbytes  # of which torch takes three: a normalisation's backward has two of its own
+    assert unpacked.peak <= (3 + BOUND) * x.nbytes  # torch takes three: a normalisation's backward has two of its own
 
 
 def test_shapes_take_nothing():
@@ -191,7 +191,7 @@ def test_shapes_take_nothing():
 
 
 def test_a_whole_step_of_pools_masks_and_signs():
-    """The step's peak is no higher with what is packed than without."""
+    """The step's peak with packed tensors is no higher than without."""
     x = torch.randn(8, 16, 64, 64)
     weights = (torch.randn(32, 16, 1, 1) * 0.1).requires_grad_()
 

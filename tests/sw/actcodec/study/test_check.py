@@ -1,4 +1,4 @@
-"""``actcodec.check``: what it says of a step is what the step's gradients, bytes and allocations are."""
+"""``actcodec.check``: its figures are the gradients, bytes and allocations of the step."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ def flat(model, loss):
 
 
 def test_figures_are_those_of_the_step(model):
-    torch.manual_seed(5)  # of the dropout's mask
+    torch.manual_seed(5)  # seed of the dropout's mask
     (found,) = actcodec.check(model, lambda: loss_of(model), ["sfpr"]).policies
     exact = flat(model, loss_of(model))
     torch.manual_seed(5)

@@ -53,7 +53,7 @@ def test_linear_layer_against_the_formula():
     assert found.gradient_norm == pytest.approx(float(torch.linalg.norm(c.T @ x)), rel=1e-5)
 
 
-#: The convolutions that read what a ReLU makes: a rule has to be for both, or the tensor is kept exactly for the latter.
+#: Convolutions that read the result of a ReLU: a rule has to match both, or the tensor is kept exactly for the latter.
 READERS = {
     "relu": ("blocks.0.conv1",),
     "blocks.0.relu1": ("blocks.0.conv2",),
@@ -192,7 +192,7 @@ def test_progress_is_told_pass_by_pass():
 
 
 class Counting(Codec):
-    """Counts what it compresses."""
+    """Count the compressed tensors."""
 
     name = "counting"
 

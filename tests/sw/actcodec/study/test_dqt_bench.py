@@ -1,4 +1,4 @@
-"""What the bench measures is what the codecs do."""
+"""The bench measures codes and reconstructions of the codecs themselves."""
 
 import actcodec
 import pytest

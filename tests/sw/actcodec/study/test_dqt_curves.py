@@ -79,7 +79,7 @@ def test_zvc_rate_is_what_the_codec_writes(maps):
 
 @pytest.mark.parametrize("kind", ["div", "shift"])
 def test_error_is_additive_but_for_the_integer_transform(maps, kind):
-    """Rounding coefficients and samples adds 1/12 each; saturation can only bring values nearer to what they were."""
+    """Rounding coefficients and samples adds 1/12 each; saturation can only bring values nearer to the original ones."""
     quantizer = Quantizer.usual(kind)
     counts, bench = histogram(coefficients(maps, 1.125)), Bench(maps, 1.125)
     for table in ("optL", "optH", "image50"):

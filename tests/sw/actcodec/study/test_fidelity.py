@@ -1,4 +1,4 @@
-"""Ratio and error of a unit's modes on activations, and what they depend on."""
+"""Ratio and error of a unit's modes on activations, and their dependence on the configuration."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def measured(**parameters):
 
 def test_sfpr_keeps_a_byte_per_value():
     found = measured(modes=("sfpr",))["sfpr"]
-    # Beside the values stand header, shape, three scales and a checksum.
+    # The stream has header, shape, three scales and a checksum besides the values.
     assert VALUES.numel() < found["bytes_compressed"] < VALUES.numel() + 100
     assert found["ratio"] == 4 * VALUES.numel() / found["bytes_compressed"]
     # Every channel is stretched to 128 steps; the scale is rounded to 8 bits.

@@ -50,7 +50,7 @@ def test_measured_errors_against_a_dct_in_floating_point():
                 coefficients = dctn(blocks, axes=(2, 3), norm="ortho")
                 rest = coefficients - table * (coefficients / table).round()
                 squares[channel] += (rest**2).mean() / 4
-        # Rounding of samples, and of what the inverse transform gives, comes on top.
+        # Rounding of samples, and of the inverse transform's results, comes on top.
         assert torch.allclose(errors, (squares + 2 / 12).sqrt(), rtol=0.05)
 
 

@@ -16,7 +16,7 @@ def images():
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_trains(images, name):
-    """It gets better at what it is for, every parameter takes part, and 8 bits per value change little."""
+    """The network improves in its task, every parameter takes part, and 8 bits per value change little."""
     dataset = images[NETWORKS[name].dataset]
     recipe = experiment.Recipe.usual(name, width=16, steps=20, batch=64)
     runs = {codec: experiment.train(recipe, dataset, codec, experiment.policy(codec), 0) for codec in ("none", "sfpr")}

@@ -50,7 +50,7 @@ def assert_as_without(name, specs):
             assert all(torch.equal(step.gradients[key], exact) for key, exact in plain.gradients.items()), spec
         pairs = [(exact, step.gradients[key]) for key, exact in plain.gradients.items()]
         found = likeness(*zip(*pairs, strict=True), [""] * len(pairs)).cosine
-        # Where a gradient is noise its cosine may be any.
+        # A gradient that is noise may have any cosine.
         stated = stated_cosine(spec, ZOO[name].family)
         assert 1 - found <= 2 * (1 - stated) + 1e-3, (spec, found, stated)
 

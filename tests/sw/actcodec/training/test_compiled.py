@@ -192,7 +192,7 @@ def test_s23_a_compiler_that_is_loaded_later():
 
 
 def test_s23_fullgraph(dynamo):
-    """A step that cannot be one graph says why; a model that is one graph runs as it was written."""
+    """A step that cannot be one graph names the reason; a model that is one graph runs uncompiled."""
     model = convnet()
     x = torch.randn(4, 3, 8, 8)
     with pytest.raises(Exception, match=r"use torch\.compile without fullgraph=True") as caught:

@@ -63,7 +63,7 @@ def test_only_activations_are_compressed(name):
     torch.manual_seed(0)
     make, shape = MODELS[name]
     model, x = make().eval(), torch.randn(shape, requires_grad=True)  # spectral norm changes its vectors in training
-    exact = torch.autograd.grad(model(x).sum(), x)  # of the weight alone
+    exact = torch.autograd.grad(model(x).sum(), x)  # reads the weight alone
     with actcodec.compress_activations(model, "sfpr", min_bytes=0) as stats:
         y = model(x)
     assert torch.equal(torch.autograd.grad(y.sum(), x)[0], exact[0])
@@ -73,7 +73,7 @@ def test_only_activations_are_compressed(name):
 
 
 def test_what_is_computed_of_a_trained_input_is_compressed():
-    """An image that is optimised is a parameter, and so are learnt queries; what layers make of them are activations."""
+    """An optimised image is a parameter, and so are learnt queries; results of layers from them are activations."""
     image = nn.Parameter(torch.rand(1, 3, 32, 32))
     model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.GELU(), nn.Conv2d(16, 16, 3), nn.GELU(), nn.Flatten(), nn.Linear(16 * 784, 4))
     with actcodec.compress_activations(model, "sfpr") as stats:

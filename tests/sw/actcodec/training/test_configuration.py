@@ -1,4 +1,4 @@
-"""One key of a TOML file says what is compressed; what has no meaning in it is said in one sentence."""
+"""One key of a TOML file configures compression; an entry without meaning is refused in one sentence."""
 
 import json
 

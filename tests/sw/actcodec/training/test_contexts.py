@@ -1,4 +1,4 @@
-"""The context itself: entered again and within itself, a decorator, switched by hand; what it leaves out (S37, S39, S40)."""
+"""The context itself: repeated and nested entry, decorator, manual switch, and excluded tensors (S37, S39, S40)."""
 
 import contextlib
 import copy
@@ -171,7 +171,7 @@ def test_s39_small_tensors_are_exact():
 @pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("which", ["sfpr", "jpeg-act"])
 def test_s37_inputs_of_checkpoints_on_request(reentrant, which):
-    """Checkpoints and compression add up: what is kept is a reconstruction, from which all is computed again."""
+    """Checkpoints and compression add up: a reconstruction is kept, and all else is computed again from it."""
     model = network()
     parts = (model[:2], model[2:4])
 
@@ -217,7 +217,7 @@ def nothing_is_left():
 
 
 class Packs:
-    """Contexts each of which is the only one whose statistics grow while it is the innermost one that is enabled."""
+    """Nested contexts: only the statistics of the innermost enabled one grow."""
 
     def __init__(self, count):
         self.model = network()
@@ -324,7 +324,7 @@ def test_contexts_in_generators_end_when_these_do():
 
 @pytest.mark.usefixtures("nothing_is_left")
 def test_other_hooks_and_modes_stay_where_they_are():
-    """Torch's own contexts above and below one that is left, whose exits take the top of the stack whatever it is."""
+    """Torch's own contexts above and below a context that is left, whose exits take the top of the stack in any case."""
     model, seen = network(), []
 
     class Mode(TorchFunctionMode):

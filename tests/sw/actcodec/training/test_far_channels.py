@@ -14,7 +14,7 @@ from cdu_tools.errors import UserError
 from torch import nn
 
 CENTRED = [name for name in CODEC_NAMES if codec(name).centred]
-#: Its steps are those of the last axis: what is left of a constant, zero, is coded in steps of what stands beside it.
+#: Policies with steps along the last axis: a constant without its centre, zero, is coded in steps of its neighbours.
 BY_FEATURE = "feature-coded"
 #: Distance of means from zero in standard deviations.
 MEANS = (30, 1000, 10_000)
@@ -33,7 +33,7 @@ class _Rows(nn.Module):
 
 
 def network(kind, mean):
-    """A layer whose results are so far from zero with a normalisation after it, its input, and weights for a loss.
+    """Return a layer with results far from zero and a normalisation after it, its input, and weights for a loss.
 
     For batch normalisation only every second channel is far.
     """
@@ -65,7 +65,7 @@ KINDS = ("batch", "instance", "group", "layer", "batch of columns", "rows")
 
 
 def gradient(model, x, weights, chosen=None):
-    """Of input and parameters together, and the ratio."""
+    """Return the gradient of input and parameters together, and the ratio."""
     model.zero_grad()
     x = x.clone().requires_grad_()
     if chosen is None:
@@ -121,7 +121,7 @@ def test_s36_constant_channels_come_back_exactly(name, dtype):
         x[:, channel] = constant
     y = Coded(x, codec(name)).tensor()
     if codec(name).compress(torch.zeros(4, 8, 16, 16)).decompress().any():
-        # These have no code for zero: what stands for it is next to nothing.
+        # These have no code for zero and use a value next to nothing instead.
         torch.testing.assert_close(y[:, :4], x[:, :4], rtol=torch.finfo(dtype).eps, atol=0)
     else:
         assert torch.equal(y[:, :4], x[:, :4])
@@ -182,7 +182,7 @@ def test_far_channels_are_those_of_the_definition(shape, dtype):
     x = (torch.randn(shape) + wanted).to(dtype)
     mean, deviation = reference(x)
     distance = np.abs(mean) / deviation
-    decided = np.abs(distance / FAR - 1) > 0.01  # what rounding may decide is left out
+    decided = np.abs(distance / FAR - 1) > 0.01  # channels that rounding may decide are left out
     centres = Centres.of(x)
     spread = centres.taken_off(torch.zeros_like(x)).neg()
     far = (spread != 0).transpose(0, 1).flatten(1).any(1).numpy()

@@ -9,7 +9,7 @@ from actcodec.policies.recommended import families, has_kernels, measured, recom
 from actcodec.saved.second_order import SecondOrderWarning
 from losses_by_hand import LOSSES
 
-#: What is recommended for a kind of networks, with and without kernels, and what people begin with.
+#: Policies recommended for kinds of networks, with and without kernels, and policies that users begin with.
 RECOMMENDED = [recommended(family, among).text for family in families() for among in (has_kernels, lambda name: True)]
 BEGUN_WITH = ["sfpr", "jpeg-act", "jpeg-gmc", "transformer", "transformer-nvfp4", "blpa-coded bits=6"]
 MEASURED = {one.text: one.policy for one in measured() if one.policy.name != "actnn-L5" or torch.cuda.is_available()}
@@ -56,7 +56,7 @@ def test_a_loss_inside_is_that_outside(name, policy):
 
 
 @pytest.mark.campaign
-@pytest.mark.filterwarnings("ignore")  # of what a policy says of itself, such as that it cannot reach its ratio
+@pytest.mark.filterwarnings("ignore")  # a policy may warn, for example that it cannot reach its ratio
 @pytest.mark.parametrize("policy", sorted(MEASURED.keys() - {*POLICIES}))
 @pytest.mark.parametrize("name", LOSSES)
 def test_under_every_policy(name, policy):

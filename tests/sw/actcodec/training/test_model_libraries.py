@@ -1,4 +1,4 @@
-"""What is said about torchvision, timm and transformers: here, missing, or there and not to be imported."""
+"""Reports on torchvision, timm and transformers: installed, missing, or installed but failing to import."""
 
 import json
 import os

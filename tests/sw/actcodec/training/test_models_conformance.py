@@ -60,13 +60,13 @@ def test_c12_two_models_with_one_policy_each(name):
 @every_variant
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: str(dtype).removeprefix("torch."))
 def test_c13_first_and_last_layers_get_their_gradient(name, bits, dtype):
-    """The last one's is the product of what the loss sends and a compressed activation, the first one's of the input."""
+    """The last layer's gradient multiplies the loss's gradient with a compressed activation, the first one's with the input."""
     model = convnet(8, dtype)
     x = torch.randn(4, 3, 16, 16).to(dtype)
 
     def step(which):
         with actcodec.compress_activations(model, which):
-            loss = (model(x) * torch.arange(5)).sum()  # sends on what does not depend on the result
+            loss = (model(x) * torch.arange(5)).sum()  # passes on a gradient that does not depend on the result
         loss.backward()
         return [model[0].weight.grad, model[-1].weight.grad, *gradients(model)][:2]
 

@@ -1,4 +1,4 @@
-"""S35: what a codec cannot hold (NaN, infinity, numbers beyond a 16-bit form) is kept exactly, with one warning."""
+"""S35: tensors that a codec cannot hold (NaN, infinity, numbers beyond a 16-bit form) are kept exactly, with one warning."""
 
 import copy
 import warnings
@@ -106,7 +106,7 @@ def test_the_gradient_is_the_exact_one_where_a_tensor_is_kept_exactly(which):
 
 @pytest.mark.parametrize("which", ["sfpr", "actnn", "autoquantz", "blpa"])
 def test_softmax_by_hand_with_an_infinite_mask(which):
-    """Attention as it is often written: scores with -inf where they are masked, softmax by hand."""
+    """Attention in a common form: scores with -inf where they are masked, and softmax by hand."""
     torch.manual_seed(0)
     query, keys = torch.randn(2, 5, 8, requires_grad=True), torch.randn(2, 5, 8)
     mask = torch.triu(torch.full((5, 5), -INFINITE), 1)
@@ -250,7 +250,7 @@ def test_a_copy_of_what_is_kept_exactly_survives_a_change_in_place():
 
 
 class Masked(nn.Sequential):
-    """Layers with an infinite column beside what the first of them gives."""
+    """Layers with an infinite column beside the first layer's output."""
 
     def forward(self, x):
         hidden = self[0](x)

@@ -1,4 +1,4 @@
-"""What a step kept is freed with its graph, by counting references alone: the collector of cycles may come gigabytes later."""
+"""Tensors kept by a step are freed with its graph, by reference counting: the cycle collector may come gigabytes later."""
 
 import gc
 import warnings
@@ -58,7 +58,7 @@ def step(model, codec, targets, harm=lambda node: None):
         loss = F.cross_entropy(model(torch.randn(4, 3, 16, 16)), targets)
     marks = []
     for node in graph(loss):
-        if node.name() != "torch::autograd::AccumulateGrad":  # the weight's, as long as it is
+        if node.name() != "torch::autograd::AccumulateGrad":  # the weight's, which lives as long
             mark = Mark()
             metadata(node)["mark"] = mark
             marks.append(weakref.ref(mark))
@@ -69,13 +69,13 @@ def step(model, codec, targets, harm=lambda node: None):
 
 
 def tensors():
-    """How many there are, of those that came after the freeze."""
+    """Count the tensors created after the freeze."""
     return sum(isinstance(one, torch.Tensor) for one in gc.get_objects())
 
 
 @pytest.mark.parametrize("name", POLICY_NAMES)
 def test_a_step_leaves_nothing(name):
-    warnings.simplefilter("ignore")  # of few bits, and of devices that are not here
+    warnings.simplefilter("ignore")  # few bits, and missing devices
     try:
         model, codec = Kinds(), policy(name)
     except MissingToolError as error:
@@ -97,6 +97,6 @@ def test_a_step_leaves_nothing(name):
 
 
 def test_a_graph_that_reaches_itself_is_found():
-    """The node of the loss is reached from what it carries."""
+    """The loss's node is reached from an object that it holds."""
     marks = step(Kinds(), "none", torch.zeros(4, dtype=torch.int64), lambda node: metadata(node).update(itself=node))
     assert all(mark() is not None for mark in marks)

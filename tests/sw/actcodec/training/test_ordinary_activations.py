@@ -13,7 +13,7 @@ from torch.nn import functional
 CODECS = [name for name in CODEC_NAMES if not codec(name).signs_only]
 #: ||x - x'|| / ||x|| of zeros in place of the values. ActNN's two bits come near it where a group has maps of unequal size.
 ZEROS = 1.0
-#: Of division by bits: about two thirds of a step in 2**bits - 1 of a block's range, which is some 4.5 deviations.
+#: Errors of division by bits: about two thirds of a step in 2**bits - 1 of a block's range, which is some 4.5 deviations.
 MOST_OF_DIVISION = {2: 0.7, 4: 0.14, 8: 0.009}
 STEPS = 40
 
@@ -34,7 +34,7 @@ def trained(images):
 
 @pytest.fixture(scope="module")
 def activations(images, trained):
-    """What ordinary activations look like: those of the network, images, and distributions of each kind."""
+    """Ordinary activations: those of the network, images, and distributions of each kind."""
     seen = {}
     recorder = RecordingPolicy((0,), lambda tensor, x: seen.setdefault(f"{len(seen)} {tensor.producer}", x.clone()))
     recorder.set_samples(None)

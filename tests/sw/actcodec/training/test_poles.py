@@ -10,7 +10,7 @@ from training_step import assert_trains, codecs_of, compressed_step, eight_bits,
 
 
 class ChannelAttention(nn.Module):
-    """Of CBAM: a gate from the means and the largest values of the maps, then one from those of the channels."""
+    """CBAM's attention: a gate from the means and the largest values of the maps, then one from those of the channels."""
 
     def __init__(self, channels):
         super().__init__()
@@ -171,8 +171,8 @@ def test_what_an_extreme_compares_takes_a_bit_beside_the_values_that_others_read
         ("sfpr", ("relu", "amax", "mul")),
         ("sfpr", ("amax", "mul")),
     ]
-    (values,) = {record.bytes_compressed for record in step.stats.records if record.saved_by == ("norm",)}  # of the same shape
-    for record, size in zip(shared, (144, 8), strict=True):  # number of values of which an extreme is the largest
+    (values,) = {record.bytes_compressed for record in step.stats.records if record.saved_by == ("norm",)}  # one shape
+    for record, size in zip(shared, (144, 8), strict=True):  # number of values per extreme
         count = record.bytes_original // 4
         assert record.bytes_compressed == values + count // 8 + 4 * count // size
 
@@ -205,7 +205,7 @@ class Root(torch.autograd.Function):
 
 
 def test_s27_custom_functions_are_exact_unless_a_rule_names_them():
-    """Nothing is known of what their backward does."""
+    """The backward of these functions is not known."""
     x = torch.rand(6, 8) ** 4
 
     def gradient(policy):

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 EMPTY = nn.Module()
-#: Everything exact but for what needs no values.
+#: Keeps every tensor exactly except those that need no values.
 COMPANIONS = Policy(())
 
 #: Activations and the like, the limits at which their derivative changes, and the bits of a value.
@@ -57,7 +57,7 @@ LAYOUTS = {
 
 
 def values(limits, dtype, special=(torch.inf, -torch.inf)):
-    """Of both sides of the limits, next to them, and special ones; with ties."""
+    """Return values on both sides of the limits, next to them, and special ones; with ties."""
     x = torch.randn(2, 6, 7, 9).to(dtype)
     x[0, 0, 0] = 0.25
     flat, place = x.view(-1), 40
@@ -70,7 +70,7 @@ def values(limits, dtype, special=(torch.inf, -torch.inf)):
 
 
 def gradient(x, function, codec=None, layout="contiguous", **options):
-    """Of a weighted sum at the leaf, and statistics."""
+    """Return the gradient of a weighted sum at the leaf, and statistics."""
     leaf = x.clone().requires_grad_()
     y, stats = LAYOUTS[layout](leaf * 1), None
     if codec is None:
@@ -128,7 +128,7 @@ def test_gradient_of_an_extreme_is_exact_from_one_bit(name, layout):
         got, stats = gradient(x, EXTREMES[name], COMPANIONS, layout)
         assert same(got, want)
         record = stats.records[0]
-        if layout == "expanded" and name == "amax":  # of one value each
+        if layout == "expanded" and name == "amax":  # extremes of one value each
             assert record.codec == "exact"
         else:
             assert record.codec == "bits"
@@ -160,7 +160,7 @@ def test_max_of_two_tensors_or_along_an_axis_is_another_function():
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("between", [F.relu6, F.leaky_relu, lambda y: y.amax(1, keepdim=True).expand_as(y), torch.abs])
 def test_s13_bits_stay_beside_the_values_of_another_operation(between, first):
-    """Whichever operation comes first, each has what it needs, and the bytes of both are counted."""
+    """In either order each operation has its form, and the bytes of both are counted."""
     conv = nn.Conv2d(4, 4, 1)
 
     def function(y):

@@ -74,14 +74,14 @@ def test_unet(which, options, bound):
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 def test_recurrent_networks(kind, which, options, bound):
     step = assert_trains(Recurrent(kind), sequence_loss, which, options, bound, least_ratio=2.5)
-    assert codecs_of(step.stats, op="mask") == {"bits"}  # of the dropout between the layers
+    assert codecs_of(step.stats, op="mask") == {"bits"}  # mask of the dropout between the layers
 
 
 @eight_bits
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_transformer_encoder(activation, which, options, bound):
     step = assert_trains(Encoder(activation=activation), sequence_loss, which, options, bound, least_ratio=3)
-    # Of each layer: attention, and dropout after it, in the middle, and at the end.
+    # Each layer has attention, and dropout after it, in the middle, and at the end.
     assert sum(row["count"] for row in step.stats.tensors if row["op"] == "mask") == 2 * 4
     assert codecs_of(step.stats, op="softmax") == {"exact", "loss"}
 
@@ -194,7 +194,7 @@ def test_parametrised_weights_are_never_compressed(wrapper):
 
 @eight_bits
 def test_channels_last(which, options, bound):
-    """The same gradients from the same codes; what torch computes in another order differs in the last bits."""
+    """The same codes give the same gradients, up to the last bits where torch computes in another order."""
     model = UNet().to(memory_format=torch.channels_last)
 
     def loss_of(m):

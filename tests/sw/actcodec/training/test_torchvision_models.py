@@ -82,7 +82,7 @@ def test_what_resnets_error_is_made_of(torchvision):
 
 
 def test_densenets_own_checkpoints(torchvision):
-    """``memory_efficient=True`` computes parts again (S21): what they begin with is exact."""
+    """``memory_efficient=True`` recomputes parts (S21), whose inputs are exact."""
     model = torchvision.models.DenseNet(8, (2, 2), 16, bn_size=2, num_classes=10, memory_efficient=True)
     step = compressed_step(model, loss_of, "sfpr", S=1.0, keep_signs=True)
     assert gradient_error(step, plain_step(model, loss_of)) < 0.04

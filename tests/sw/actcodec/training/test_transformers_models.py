@@ -67,7 +67,7 @@ def test_gradient_is_close_and_bytes_are_counted(transformers, name, attention, 
 @pytest.mark.filterwarnings("ignore:actnn-L4 swaps")
 @pytest.mark.parametrize("which", [name for name in POLICY_NAMES if name != "actnn-L5" or torch.cuda.is_available()])
 def test_every_policy_trains_gpt2(transformers, which):
-    """Two steps: what a policy has learnt in the first one serves the second."""
+    """Two steps: the policy's knowledge from the first one serves the second."""
     model, chosen = gpt2(transformers, "sdpa"), policy(which)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What goes wrong with saved-tensor hooks, one test per known trap (S1 ...)."""
+"""Known traps of saved-tensor hooks, one test per trap (S1 ...)."""
 
 import copy
 import gc

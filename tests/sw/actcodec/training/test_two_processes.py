@@ -7,7 +7,7 @@ import torch
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What each process found, by the wrapper's name."""
+    """Return the results of each process, by the wrapper's name."""
     path = tmp_path_factory.mktemp("processes")
     arguments = (str(path / "rendezvous"), str(path / "results"))
     torch.multiprocessing.spawn(gloo_worker.run, arguments, nprocs=gloo_worker.WORLD)

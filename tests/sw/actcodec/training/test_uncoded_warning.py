@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 
 class Doubled(torch.autograd.Function):
-    """A custom function that saves what it is given."""
+    """A custom function that saves its input."""
 
     @staticmethod
     def forward(ctx, x):

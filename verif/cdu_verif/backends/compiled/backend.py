@@ -1,4 +1,4 @@
-"""``backend="rtl"``: codecs computed by the compiled RTL of a whole unit, driven by the reference driver."""
+"""Backend ``rtl``: codecs computed by the compiled RTL of a whole unit, controlled by the reference driver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cdu_verif.backends.compiled import pieces
 from cdu_verif.backends.compiled.worker import Worker
 from cdu_verif.backends.unit_backend import UnitBackend
 
-#: Configuration of the backend ``rtl``.
+#: Default configuration of the backend ``rtl``.
 DEFAULT_CONFIG = CduConfig.name
 _REMEDY = "use backend 'rtl:FILE.toml' with a file that says so, or RtlBackend(CduConfig(...))"
 
@@ -31,13 +31,13 @@ _Part = TypeVar("_Part")
 
 
 class UnsuitedUnitError(UserError):
-    """A job for which a unit was not built; the message says what is different."""
+    """Job that a unit was not built for; the message says what is different."""
 
 
 def rtl(name: str | None) -> Backend:
-    """The backend ``rtl`` (``tiny``) or ``rtl:NAME``, a named configuration or a TOML file, built for every number format.
+    """Return the backend ``rtl`` (``tiny``) or ``rtl:NAME``, a named configuration or a TOML file, for every number format.
 
-    With ``dma_bits`` tensors go through the unit's DMA engine.
+    With ``dma_bits`` in the configuration tensors go through the unit's DMA engine.
     """
     config = named_config(DEFAULT_CONFIG if name is None else name)
     if config.dma_bits:
@@ -48,20 +48,20 @@ def rtl(name: str | None) -> Backend:
 
 
 class RtlBackend(UnitBackend):
-    """Computes jobs with compiled units.
+    """Compute jobs with compiled units.
 
     A unit is compiled when the first job needs it (a minute or a few), and kept in the user's cache. Several threads may use
-    one backend. A large job is cut into pieces for as many units as there are threads, where the payloads of the pieces are
-    together that of the whole; the bytes are the same for any number.
+    one backend. A large job is cut into pieces for as many units as there are threads, if the concatenated payloads of the
+    pieces are the payload of the whole; the bytes are the same for any number of threads.
 
     Parameters
     ----------
     config
         Configuration of the units.
     threads
-        Units at work at the same time; as many as torch has threads unless given.
+        Number of units that work at the same time; default: torch's number of threads.
     every_format
-        Take jobs of every number format, with a unit for each, and not only those of ``config.value_format``.
+        Whether jobs of every number format are taken, with a unit for each, or only those of ``config.value_format``.
 
     Raises UnsuitedUnitError for a job that the units were not built for.
     """
@@ -73,14 +73,14 @@ class RtlBackend(UnitBackend):
         self._idle: dict[Dtype, queue.SimpleQueue[Worker]] = {dtype: queue.SimpleQueue() for dtype in Dtype}
 
     def compress(self, job: Job, beats: Tensor) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         config = suited(self.config, job, Channel.COMPRESS, self.every_format)
         edges = pieces.cuts(job, self._threads)
         values = _memory(beats.detach().cpu())
 
         def one(worker: Worker, span: slice) -> Tensor:
             result = worker.compress(pieces.piece(job, span.start, span.stop), values[span])
-            # The room for a payload is that of the longest one: give back what is left.
+            # The buffer of a payload has the size of the longest one possible: free the unused part.
             return torch.frombuffer(result.data, dtype=torch.uint8).clone()
 
         return _joined(self._all(config, one, pieces.spans(edges)))
@@ -104,7 +104,7 @@ class RtlBackend(UnitBackend):
         return torch.get_num_threads() if self.threads is None else self.threads
 
     def _all(self, config: CduConfig, work: Callable[[Worker, _Part], Tensor], parts: Sequence[_Part]) -> list[Tensor]:
-        """The results of parts of a job, each computed by a unit of its own."""
+        """Return the results of parts of a job, each computed by a unit of its own."""
         idle = self._idle[config.dtype]
 
         def one(part: _Part) -> Tensor:
@@ -113,7 +113,7 @@ class RtlBackend(UnitBackend):
             except queue.Empty:
                 worker = Worker(config)
             result = work(worker, part)
-            # A unit at which something went wrong is not used again.
+            # A unit that has failed is not used again.
             idle.put(worker)
             return result
 
@@ -124,9 +124,9 @@ class RtlBackend(UnitBackend):
 
 
 def suited(config: CduConfig, job: Job, channel: Channel, every_format: bool) -> CduConfig:
-    """The configuration of the unit for a job of one direction, of the job's number format if any will do.
+    """Return the configuration of the unit for a job of one direction, in the job's number format if ``every_format``.
 
-    UnsuitedUnitError when there is none.
+    Raises UnsuitedUnitError if there is none.
     """
     if every_format:
         config = config.override(value_format=job.dtype.label)
@@ -160,14 +160,14 @@ def suited(config: CduConfig, job: Job, channel: Channel, every_format: bool) ->
 
 
 def _check_scales(config: CduConfig, scales: Tensor, parameter: str, bits: int) -> None:
-    """UnsuitedUnitError when scales have more significant bits than a unit's multiplier."""
+    """Raise UnsuitedUnitError if scales have more significant bits than a unit's multiplier."""
     lost = Dtype.FP32.fraction_bits + 1 - bits
     if bool((scales.contiguous().view(torch.int32) & ((1 << lost) - 1)).any()):
         raise UnsuitedUnitError(f"unit {config.unit_name} was built with {parameter} = {bits}, the scales have more: {_REMEDY}")
 
 
 def _memory(beats: Tensor) -> npt.NDArray[np.generic]:
-    """The memory of beats (B, 8) as integers; numpy has no bfloat16."""
+    """Return the memory of beats (B, 8) as integers, because numpy has no bfloat16."""
     array: npt.NDArray[np.generic] = beats.contiguous().view(torch.int32 if beats.element_size() == 4 else torch.int16).numpy()
     return array
 

@@ -1,4 +1,4 @@
-"""A compiled unit as the device of the reference driver."""
+"""Compiled unit as a device of the reference driver."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from cdu_driver import Device, DriverError
 
 from cdu_verif.backends.compiled.unit import CompiledUnit, Packet
 
-#: Cycles without any transfer after which a unit counts as hanging.
+#: Cycles without a transfer after which a unit is regarded as hanging.
 PATIENCE = 100_000
 
 
 class HangError(DriverError):
-    """A unit that does not go on."""
+    """Unit that makes no progress."""
 
 
 class CompiledDevice(Device):
-    """Registers and streams of a compiled unit. It is clocked as long as a method waits, so nothing outside is waited for.
+    """Registers and streams of a compiled unit, which is clocked while a method waits and never waits for anything else.
 
     Parameters
     ----------
     unit
         The unit.
 
-    Data are sent from where they are: they must not change before the result is received.
+    Data are sent from the caller's memory: they must not change before the result is received.
     """
 
     def __init__(self, unit: CompiledUnit) -> None:
@@ -33,23 +33,23 @@ class CompiledDevice(Device):
         self._expected: defaultdict[str, deque[Packet]] = defaultdict(deque)
 
     async def read(self, address: int) -> int:
-        """See :class:`Device`."""
+        """Implement :class:`Device`."""
         return self.unit.read(address)
 
     async def write(self, address: int, value: int) -> None:
-        """See :class:`Device`."""
+        """Implement :class:`Device`."""
         self.unit.write(address, value)
 
     async def send(self, port: str, packet: bytes | memoryview) -> None:
-        """See :class:`Device`."""
+        """Implement :class:`Device`."""
         self.unit.queue(port, Packet(np.frombuffer(packet, np.uint8)))
 
     async def expect(self, port: str, size: int) -> None:
-        """See :class:`Device`."""
+        """Implement :class:`Device`."""
         self._expected[port].append(self.unit.queue(port, Packet(np.empty(size, np.uint8))))
 
     async def receive(self, port: str) -> memoryview:
-        """See :class:`Device`. Raises HangError when nothing moves any more."""
+        """Implement :class:`Device`. Raises HangError if no port makes progress any more."""
         packet = self._expected[port].popleft()
         while not packet.ended:
             self._run(f"port {port} sends no TLAST", until_packet=True)
@@ -59,17 +59,17 @@ class CompiledDevice(Device):
         return packet.array.data[: packet.moved]
 
     async def cancel(self, port: str) -> None:
-        """See :class:`Device`."""
+        """Implement :class:`Device`."""
         self.unit.cancel(port)
         self._expected[port].clear()
 
     async def wait_interrupt(self) -> None:
-        """See :class:`Device`. Raises HangError when nothing moves any more."""
+        """Implement :class:`Device`. Raises HangError if no port makes progress any more."""
         while not self.unit.interrupt:
             self._run("there is no interrupt", until_interrupt=True)
 
     def _run(self, what: str, *, until_packet: bool = False, until_interrupt: bool = False) -> None:
-        """Clock for a while; HangError when the whole while passed and nothing moved in it."""
+        """Clock the unit for up to PATIENCE cycles; HangError if nothing was transferred in all of them."""
         before = self.unit.moved
         passed = self.unit.run(PATIENCE, until_packet=until_packet, until_interrupt=until_interrupt)
         if passed == PATIENCE and self.unit.moved == before:

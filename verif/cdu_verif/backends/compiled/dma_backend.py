@@ -1,4 +1,4 @@
-"""Codecs computed by the compiled RTL of a whole unit behind its DMA engine: every tensor goes through memory."""
+"""Backend of the compiled RTL of a whole unit behind its DMA engine: every tensor goes through memory."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from cdu_verif.backends.compiled.dma_worker import DmaWorker, Took
 from cdu_verif.backends.memory_backend import MemoryBackend
 from cdu_verif.backends.unit_backend import check_payload
 
-#: Cycles of a memory that nothing is said of.
+#: Default latency of the simulated memory in cycles.
 DEFAULT_LATENCY = 40
 
 
 class DmaBackend(MemoryBackend):
-    """Computes jobs with a compiled unit whose DMA engine fetches tensors, scales and payloads from a simulated memory.
+    """Compute jobs with a compiled unit whose DMA engine reads and writes tensors, scales and payloads in a simulated memory.
 
-    Only registers of the engine are written: a job is a descriptor, and what became of it a record. A unit is compiled when the
-    first job needs it, and kept in the user's cache. Several threads may use one backend.
+    Only registers of the engine are written: a job is a descriptor, and its result a record. A unit is compiled when the first
+    job needs it, and kept in the user's cache. Several threads may use one backend.
 
     Parameters
     ----------
     config
         Configuration of the unit, with ``dma_bits``.
     latency
-        Cycles that memory takes to answer beyond the least; 0 or more.
+        Additional cycles that memory takes to answer; 0 or more.
     every_format
-        Take jobs of every number format, with a unit for each, and not only those of ``config.value_format``.
+        Whether jobs of every number format are taken, with a unit for each, or only those of ``config.value_format``.
 
     Raises UnsuitedUnitError for a job that the unit was not built for.
     """
@@ -49,17 +49,17 @@ class DmaBackend(MemoryBackend):
             raise UserError(f"a latency of {latency} cycles is not allowed: use 0 or more")
         self.config, self.latency, self.every_format = config, latency, every_format
         self._idle: dict[Dtype, queue.SimpleQueue[DmaWorker]] = {dtype: queue.SimpleQueue() for dtype in Dtype}
-        self.took: list[Took] = []  #: by every job, in the order in which they were done
+        self.took: list[Took] = []  #: cost of every job, in the order in which they were done
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         values = x.detach().cpu().contiguous().view(torch.uint8).flatten().numpy()
         with self._worker(job, Channel.COMPRESS) as worker:
             payload = worker.compress(job, values, tuple(x.shape))
         return torch.from_numpy(payload).to(x.device)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         check_payload(job, payload)
         try:
             with self._worker(job, Channel.DECOMPRESS) as worker:
@@ -70,7 +70,7 @@ class DmaBackend(MemoryBackend):
 
     @contextmanager
     def _worker(self, job: Job, channel: Channel) -> Iterator[DmaWorker]:
-        """A unit for a job of one direction; one at which something went wrong is not used again."""
+        """Provide a unit for a job of one direction; a unit that has failed is not used again."""
         config = suited(self.config, job, channel, self.every_format)
         idle = self._idle[config.dtype]
         try:

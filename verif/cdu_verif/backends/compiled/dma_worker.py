@@ -1,4 +1,4 @@
-"""A compiled unit behind its DMA engine with a memory of its own, in ordinary functions."""
+"""Compiled unit behind its DMA engine with a memory of its own, used through ordinary functions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from cdu_verif.backends.compiled.device import PATIENCE, HangError
 from cdu_verif.backends.compiled.unit import CompiledUnit
 from cdu_verif.simulation.driver_jobs import scales_in_memory, settings_parts
 
-#: Where the unit sees its memory: above 32 bits.
+#: Address of the memory as the unit sees it: above 32 bits.
 _BASE = 0x12_3400_0000
-#: What an address of anything in memory is a multiple of; a descriptor's has to be one.
+#: Alignment of everything in memory, which descriptors need.
 _ALIGN = DESCRIPTOR_BYTES
-#: Bits of ``unit_errors`` with which a job has all the same been done.
+#: Bits of ``unit_errors`` that do not make a job fail.
 _HARMLESS = {"nonfinite"}
 
 _Bytes = npt.NDArray[np.uint8]
@@ -40,18 +40,18 @@ _Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Took:
-    """What a job took.
+    """Cost of a job.
 
     Parameters
     ----------
     channel, mode
-        Which job it was.
+        Direction and mode of the job.
     values, payload_bytes
-        Of its tensor, without padding, and of its payload.
+        Values of its tensor, without padding, and bytes of its payload.
     cycles
-        As the record says: from START to the last byte in memory.
+        Cycles in the record: from START to the last byte in memory.
     waited
-        From the write of TAIL to the interrupt, so with fetching the descriptor and writing the record.
+        Cycles from the write of TAIL to the interrupt, which includes fetching the descriptor and writing the record.
     """
 
     channel: Channel
@@ -63,13 +63,13 @@ class Took:
 
 
 class _Registers:
-    """Registers of a compiled unit, as the driver wants them."""
+    """Registers of a compiled unit, in the form that the driver needs."""
 
     def __init__(self, unit: CompiledUnit) -> None:
         self._unit = unit
 
     async def read(self, address: int) -> int:
-        """The register at a byte address."""
+        """Return the register at a byte address."""
         return self._unit.read(address)
 
     async def write(self, address: int, value: int) -> None:
@@ -78,16 +78,16 @@ class _Registers:
 
 
 class DmaWorker:
-    """One unit that does one job at a time: a descriptor in a ring of one place, a doorbell, an interrupt, a record.
+    """Run one job at a time on one unit: a descriptor in a ring of one place, a doorbell, an interrupt, a record.
 
     Parameters
     ----------
     config
-        Configuration of the unit, with ``dma_bits``; it is compiled when it is not in the cache.
+        Configuration of the unit, with ``dma_bits``; the unit is compiled if it is not in the cache.
     latency
-        Cycles that memory takes to answer beyond the least.
+        Additional cycles that memory takes to answer.
     notify
-        Is told of every job that was done.
+        Receives the cost of every job.
     """
 
     def __init__(self, config: CduConfig, latency: int, notify: Callable[[Took], None]) -> None:
@@ -101,20 +101,20 @@ class DmaWorker:
             run(open_ring(_Registers(self.unit), channel, _BASE, log2=0))
 
     def compress(self, job: Job, values: _Bytes, shape: Sequence[int]) -> _Bytes:
-        """The payload of a tensor of a shape, whose bytes lie in row-major order."""
+        """Return the payload of a tensor of a shape, whose bytes are in row-major order."""
         view = padded_view(job)
         room = view.payload_bounds(job.dtype, job.settings, job.coder, job.mx)[1]
         record, payload = self._run(Channel.COMPRESS, job, shape, values, room)
         return payload[: record.bytes].copy()
 
     def decompress(self, job: Job, payload: _Bytes, shape: Sequence[int]) -> _Bytes:
-        """The bytes of the tensor of a payload, in row-major order."""
+        """Return the bytes of the tensor of a payload, in row-major order."""
         return self._run(Channel.DECOMPRESS, job, shape, payload, payload.nbytes)[1].copy()
 
     def _run(
         self, channel: Channel, job: Job, shape: Sequence[int], data: _Bytes, payload_bytes: int
     ) -> tuple[Completion, _Bytes]:
-        """The record of a job, and what it wrote."""
+        """Return the record of a job, and the bytes that it wrote."""
         extents = tensor_extents(shape, job.mode)
         scales = np.frombuffer(scales_in_memory(job, extents[1]), np.uint8)
         values = int(np.prod(extents))
@@ -146,7 +146,7 @@ class DmaWorker:
         self._memory[places["completion"]] = 0
         self._memory[places["scales"]] = scales
         self._memory[places[given]] = data
-        # More than any job needs: a word in each of the cycles that memory takes.
+        # More than any job needs: one word per access to memory.
         waited = self._ring(channel, PATIENCE + (1 + self._latency) * end)
         record = Completion.unpack(self._memory[places["completion"]])
         self._check(job, record, descriptor.tag)
@@ -155,9 +155,9 @@ class DmaWorker:
         return record, self._memory[places[taken]]
 
     def _ring(self, channel: Channel, most: int) -> int:
-        """Give the descriptor that is there to the engine and wait until it is done; the cycles that it took.
+        """Let the engine process the descriptor in memory and return the cycles until the interrupt.
 
-        HangError after ``most`` of them.
+        Raises HangError after ``most`` cycles.
         """
         begin = self.unit.cycle
         self._tail[channel] = (self._tail[channel] + 1) % (1 << REGISTER_BITS)
@@ -170,7 +170,7 @@ class DmaWorker:
 
     @staticmethod
     def _check(job: Job, record: Completion, tag: int) -> None:
-        """DriverError for a job that was not done: JobLostError when the unit says why."""
+        """Raise DriverError for a job that failed: JobLostError if the unit says why."""
         if not record.done or record.tag != tag:
             raise DriverError(f"there is no record of a job of mode {job.mode.label}: the unit is broken")
         harmful = set(record.unit_names) - _HARMLESS
@@ -184,7 +184,7 @@ class DmaWorker:
 
 
 def _places(**sizes: int) -> tuple[dict[str, slice], int]:
-    """Where things lie in memory, one behind the other, and where the last one ends."""
+    """Return slices of memory of the given sizes, one behind the other with alignment, and the end of the last one."""
     found, end = {}, 0
     for name, size in sizes.items():
         found[name] = slice(end, end + size)

@@ -1,12 +1,12 @@
-"""A unit as a simulator computes it fast: what rests is not computed.
+"""Transformation of a unit for fast simulation: idle parts are not computed.
 
-The hardware is the same, with clocks of their own for two kinds of things:
+The hardware is the same, with separate clocks for two kinds of things:
 
-* Parts of the unit that often rest. A part rests when a clock edge changes nothing in it and its inputs stay as they are: then
-  the next edge changes nothing either. The harness finds that out by trying (harness.cpp), so nothing here relies on what the
-  parts are for.
-* The inputs. Verilator computes all that depends on inputs each time it is called. Here the inputs pass registers outside of
-  the unit, clocked when the harness has changed them.
+* Parts of the unit that are often idle. A part is idle if a clock edge changes nothing in it and its inputs do not change: then
+  the next edge changes nothing either. The harness finds this by trying (harness.cpp), so nothing here depends on the purpose
+  of the parts.
+* The inputs. Verilator computes everything that depends on inputs each time it is called. Here the inputs pass registers
+  outside of the unit, clocked when the harness has changed them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from cdu_tools import yosys
 
-#: Parts: the instances, from the top, that each consists of. What one direction uses alone, in both kinds of duplex, and what
+#: Parts, each with its instances from the top: parts that only one direction uses, in both kinds of duplex, and parts that
 #: only some modes use.
 PARTS = {
     "compress": r"core\.(compressor\.(path|alignment)|compression)",
@@ -37,10 +37,10 @@ _INSTANCE = re.compile(r"^  (?P<module>\w+) (?P<name>\w+) \($", re.MULTILINE)
 _INPUT = re.compile(r"^  input +wire (?:signed )?(?:\[(?P<high>\d+):0\] )?\\?(?P<name>\S+?) ?,?$", re.MULTILINE)
 _STREAM_SIGNAL = re.compile(r"(?P<port>\w+)_t(data|keep|last|valid|ready)")
 
-#: What costs little and leaves less for what follows.
+#: Cheap passes that simplify the design for later ones.
 _REDUCE = ("opt_expr", "opt_muxtree", "opt_reduce", "opt_merge", "opt_dff", "opt_expr", "opt_clean -purge")
-#: Registers get enable and reset inputs where they have them, which a simulator turns into branches; operators get as narrow
-#: as their results need. Names inside are nobody's: each pass would go through all of them.
+#: Registers get enable and reset inputs where possible, which a simulator turns into branches; operators get as narrow as
+#: their results need. Inner names are not kept: each pass would go through all of them.
 _OPTIMISE = ("flatten", "opt_clean -purge", *_REDUCE, "wreduce", "peepopt", *_REDUCE, "write_verilog -noattr gated.v")
 
 
@@ -54,7 +54,7 @@ class Instance:
 
     @property
     def width(self) -> int:
-        """Bits of all inputs."""
+        """Return the bits of all inputs."""
         return sum(self.inputs.values())
 
 
@@ -70,11 +70,11 @@ class Part:
 
 
 def parts(text: str, unit: str, wanted: Mapping[str, str] = PARTS) -> list[Part]:
-    """The wanted parts that a generated file has."""
+    """Return the wanted parts that a generated file has."""
     modules = {match["name"]: match[0] for match in _MODULE.finditer(text)}
 
     def below(module: str, path: str) -> Iterator[tuple[str, str]]:
-        """Path and module of all instances."""
+        """Yield path and module of all instances."""
         for match in _INSTANCE.finditer(modules.get(module, "")):
             inner = f"{path}{match['name']}"
             yield inner, match["module"]
@@ -95,16 +95,16 @@ def parts(text: str, unit: str, wanted: Mapping[str, str] = PARTS) -> list[Part]
 
 
 def gated(text: str, unit: str, ports: Mapping[str, tuple[str, int]], found: Sequence[Part]) -> str:
-    """The unit in one module :data:`TOP`.
+    """Return the unit in one module :data:`TOP`.
 
-    It has the ports of the unit (direction and width by name) and of the parts. An input counts from the next edge of its
-    drive clock on: ``drive_PORT`` for the signals of a stream port but TKEEP, which has ``drive_PORT_tkeep``, and ``drive`` for
-    all others.
+    It has the ports of the unit (direction and width by name) and of the parts. An input takes effect at the next edge of its
+    drive clock: ``drive_PORT`` for the signals of a stream port except TKEEP, which has ``drive_PORT_tkeep``, and ``drive``
+    for all others.
     """
     script = ["read_verilog plain.v", f"hierarchy -check -top {TOP}", "proc"]
     modules = {instance.module: instance for part in found for instance in part.instances}
     for module, instance in modules.items():
-        # The inputs in any order: they are only compared with what they were.
+        # The inputs in any order: they are only compared with their earlier values.
         script += [f"cd {module}", f"add -output watch {instance.width}"]
         script += [f"connect -set watch {','.join(instance.inputs)}", "cd"]
         script += [f"setattr -mod -set keep_hierarchy 1 {module}"]
@@ -125,7 +125,7 @@ def gated(text: str, unit: str, ports: Mapping[str, tuple[str, int]], found: Seq
 
 
 def _driven(unit: str, ports: Mapping[str, tuple[str, int]]) -> str:
-    """The text of the module around a unit."""
+    """Return the text of the module around a unit."""
     declarations, registers, connections, clocks = [], [], [], set()
     for name, (direction, width) in ports.items():
         declarations.append(f"{direction} [{width - 1}:0] {name}")
@@ -133,7 +133,7 @@ def _driven(unit: str, ports: Mapping[str, tuple[str, int]]) -> str:
             connections.append(f".{name}({name})")
             continue
         match = _STREAM_SIGNAL.fullmatch(name)
-        # TKEEP is long in being decoded and rarely another than before.
+        # Decoding TKEEP is slow, and it rarely changes.
         driver = name if name.endswith("_tkeep") else match and match["port"]
         clocks.add(clock := f"drive_{driver}" if driver else "drive")
         registers += [f"reg [{width - 1}:0] _{name};", f"always @(posedge {clock}) _{name} <= {name};"]

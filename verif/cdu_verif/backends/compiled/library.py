@@ -1,4 +1,4 @@
-"""From a configuration to the shared library of its unit: generate, verilate, compile, each kept in the cache."""
+"""Shared library of a configuration's unit: generate, verilate, compile, each step kept in the cache."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from cdu_tools.compilers import cpp_compiler
 from cdu_verif.backends.compiled import gates
 
 HARNESS = Path(__file__).with_name("harness.cpp")
-#: What the harness includes besides ports.h, which is written for each design.
+#: Header of the harness besides ports.h, which is written for each design.
 _MEMORY = Path(__file__).with_name("memory.h")
-#: Options of Verilator: plain two-state simulation as fast as it gets.
+#: Options of Verilator: plain two-state simulation at the highest speed.
 _VERILATOR_OPTIONS = (
     "-O3",
     "--x-assign",
@@ -35,26 +35,26 @@ _VERILATOR_OPTIONS = (
     "-Wno-fatal",
     "-Wno-lint",
 )
-#: Options of the C++ compiler. Symbols stay inside: libraries of several units are in one process.
+#: Options of the C++ compiler. Symbols are hidden, because libraries of several units are loaded into one process.
 _COMPILER_OPTIONS = (
     *("-std=gnu++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fcf-protection=none"),
     *("-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-DVM_TRACE=0", "-DVL_TIME_CONTEXT"),
 )
-#: The harness, which is small; what the model computes in every cycle, for which more takes the compiler half as long again and
-#: wins 4 % behind a DMA engine and nothing else; the rest of the model (about as much, called once).
+#: Optimisation of the harness, which is small; of the model's code for every cycle, where a higher level compiles 1.5 times as
+#: long and gains only 4 %, behind a DMA engine; and of the rest of the model (about as much code, called once).
 _HARNESS, _FAST, _ONCE = "-O3", "-O1", "-O0"
-#: How the names of Verilator's files with the rest end.
+#: Ending of the names of Verilator's files with code that is called once.
 _CALLED_ONCE = "__Slow"
 _LINKER_OPTIONS = ("-shared", "-pthread", "-Wl,-Bsymbolic")
 #: Parts of Verilator's library that a plain model needs.
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 _LIBRARY = "unit.so"
-#: A signal of the port to memory, as wide as its words.
+#: A signal of the port to memory, which is as wide as memory's words.
 _MEMORY_DATA = "m_axi_rdata"
 
 
 class CompileError(RuntimeError):
-    """A file that Verilator or the C++ compiler does not accept; the message holds the end of the log."""
+    """File that Verilator or the C++ compiler rejects; the message holds the end of the log."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,10 @@ class Port:
 
 @dataclass(frozen=True)
 class Design:
-    """What is compiled: the text of a Verilog file, the name of its top, its stream ports, its interrupt output and, by their
-    names, direction and width of all its ports.
+    """Input of a compilation.
+
+    A Verilog file's text, the name of its top, its stream ports, its interrupt output, and the direction and width of each of
+    its ports by name.
     """
 
     name: str
@@ -80,7 +82,7 @@ class Design:
 
     @classmethod
     def of(cls, text: str, manifest: Mapping[str, Any]) -> Design:
-        """The design of a generated file and its manifest."""
+        """Return the design of a generated file and its manifest."""
         ports = {port["name"]: (port["direction"], port["width"]) for port in manifest["ports"]}
         streams = []
         for name, (direction, width) in ports.items():
@@ -90,22 +92,22 @@ class Design:
 
 
 def unit(config: CduConfig) -> Path:
-    """The shared library of the unit of a configuration; made when it is not in the cache.
+    """Return the shared library of a configuration's unit, which is made if it is not in the cache.
 
-    Raises MissingToolError when Verilator or a C++ compiler is missing.
+    Raises MissingToolError if Verilator or a C++ compiler is missing.
     """
     return library(generated(config))
 
 
 def generated(config: CduConfig) -> Design:
-    """The design of a configuration, with the reset that the harness drives; generated once for each state of the generator."""
+    """Return a configuration's design with the harness's reset; it is generated once for each state of the generator."""
     config = config.override(reset_active="high", reset_kind="sync")
     made = generator.kept(config, notify=lambda: _tell(f"generating the Verilog of unit {config.unit_name} (once)"))
     return Design.of(made.verilog, made.manifest)
 
 
 def library(design: Design) -> Path:
-    """The shared library of a design, made when it is not in the cache."""
+    """Return the shared library of a design, which is made if it is not in the cache."""
     tool, compiler = verilator.find(), cpp_compiler("backend 'rtl'")
     parts = gates.parts(design.verilog, design.name)
     header = _header(design, parts)
@@ -138,7 +140,7 @@ def library(design: Design) -> Path:
 
 
 def _runtime(compiler: str, version: str, include: Path) -> list[str]:
-    """The objects of Verilator's library, which no design changes; made when they are not in the cache."""
+    """Return the objects of Verilator's library, equal for all designs; they are made if they are not in the cache."""
 
     def make(folder: Path) -> None:
         _compile(compiler, [include / name for name in _RUNTIME], include, folder)
@@ -158,7 +160,7 @@ def _link(compiler: str, work: Path, include: Path, runtime: Sequence[str], targ
 
 
 def _joined(sources: Sequence[Path], count: int, name: str, work: Path) -> list[Path]:
-    """``count`` files that include the sources, as much text in one as in another; each reads Verilator's headers but once."""
+    """Return ``count`` files that include the sources in about equal parts, so that each reads Verilator's headers once."""
     joined: list[list[Path]] = [[] for _ in range(count)]
     lengths = [0] * count
     for source in sorted(sources, key=lambda source: source.stat().st_size, reverse=True):
@@ -173,7 +175,7 @@ def _joined(sources: Sequence[Path], count: int, name: str, work: Path) -> list[
 
 
 def _compile(compiler: str, sources: Sequence[Path], include: Path, work: Path) -> list[str]:
-    """The objects of C++ files, put into a folder, as many at a time as there are processors."""
+    """Compile C++ files into a folder, as many at a time as there are processors, and return the objects."""
     includes = ["-I.", "-Imodel", f"-I{include}", f"-I{include / 'vltstd'}"]
 
     def one(source: Path) -> str:
@@ -187,7 +189,7 @@ def _compile(compiler: str, sources: Sequence[Path], include: Path, work: Path) 
 
 
 def _header(design: Design, parts: Sequence[gates.Part]) -> str:
-    """The text of ports.h."""
+    """Return the text of ports.h."""
     entries = {
         True: "".join(f" F({port.name}, {port.size})" for port in design.streams if port.receives),
         False: "".join(f" F({port.name}, {port.size})" for port in design.streams if not port.receives),
@@ -206,20 +208,20 @@ def _class(design: Design) -> str:
 
 
 def _target(compiler: str) -> str:
-    """What the compiler is and what it makes code for: all macros that it defines."""
+    """Return the identity of the compiler and its target: all macros that it defines."""
     command = [compiler, *_COMPILER_OPTIONS, "-dM", "-E", "-x", "c++", os.devnull]
     return _call(command, Path.cwd())
 
 
 def _root(tool: verilator.Verilator) -> Path:
-    """The folder with Verilator's library."""
+    """Return the folder of Verilator's library."""
     if "VERILATOR_ROOT" in tool.variables:
         return Path(tool.variables["VERILATOR_ROOT"])
     return Path(_call([str(tool.program), "--getenv", "VERILATOR_ROOT"], Path.cwd()).strip())
 
 
 def _call(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> str:
-    """Run a program in a folder; what it wrote to standard output. CompileError when it fails."""
+    """Run a program in a folder and return its standard output. CompileError if it fails."""
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CompileError(f"{Path(command[0]).name} failed: {(done.stderr + done.stdout)[-2000:]}")

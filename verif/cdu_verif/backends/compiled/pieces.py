@@ -1,4 +1,4 @@
-"""Cutting a job into jobs whose payloads, one after the other, are the payload of the whole."""
+"""Division of a job into jobs whose concatenated payloads are the payload of the whole."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 from torch import Tensor
 
-#: Beats that are worth a unit of their own.
+#: Least number of beats for which another unit is worth while.
 LEAST_BEATS = 2048
 
 
 def cuts(job: Job, count: int) -> list[int]:
-    """Numbers of the beats at which the pieces begin, then the number of all beats: at most ``count`` pieces.
+    """Return the numbers of the beats at which the pieces begin, then the number of all beats: at most ``count`` pieces.
 
     A piece begins with a block (a strip in jpeg-act) and with a scale, unless all values have the same one. A job of an affine
-    mode stays whole: random numbers belong to places in it.
+    mode is not cut, because its random numbers depend on positions in the job.
     """
     if job.mode.is_affine:
         return [0, job.beats]
@@ -38,20 +38,20 @@ def cuts(job: Job, count: int) -> list[int]:
 
 
 def piece(job: Job, begin: int, end: int) -> Job:
-    """The job of the beats from ``begin`` to ``end``, two neighbours in :func:`cuts`."""
+    """Return the job of the beats from ``begin`` to ``end``, two neighbours in :func:`cuts`."""
     beats = end - begin
     if job.scales.numel() == 1 or not job.mode.has_scales:
         one = replace(job, beats=beats, scales=job.scales[:1])
-        # Where there is one scale and there are no tiles, the shape of the matrix does not matter.
+        # With one scale and without tiles the shape of the matrix does not matter.
         return one if job.mode.in_tiles else replace(one, row_beats=beats, channel_rows=1)
     group = job.row_beats * job.channel_rows
     return replace(job, beats=beats, scales=job.scales[begin // group : -(-end // group)])
 
 
 def payload_cuts(job: Job, payload: Tensor, beats: Sequence[int]) -> list[int]:
-    """Where in the payload the beats of :func:`cuts` begin, then its length.
+    """Return the bytes of the payload at which the beats of :func:`cuts` begin, then the payload's length.
 
-    Raises BitstreamError when a payload whose blocks tell their length does not have the blocks of the job.
+    Raises BitstreamError if a payload whose blocks have variable lengths does not have the blocks of the job.
     """
     if len(beats) == 2:
         return [0, payload.numel()]
@@ -62,12 +62,12 @@ def payload_cuts(job: Job, payload: Tensor, beats: Sequence[int]) -> list[int]:
 
 
 def block_payload_bytes(job: Job) -> int:
-    """Bytes of payload per block of 8 beats, in modes where it is always the same."""
+    """Return the bytes of payload per block of 8 beats, in modes where they are constant."""
     if job.mode is Mode.MX:
         return BLOCK_SIDE // job.mode.whole_beats * mx_of(job).kind.block_bytes
     return BLOCK_SIDE * LANES * {Mode.BRC: 1, Mode.BYPASS: job.dtype.bits}.get(job.mode, VALUE_BITS) // 8
 
 
 def spans(edges: Sequence[int]) -> list[slice]:
-    """The pieces between edges."""
+    """Return the pieces between edges."""
     return [slice(begin, end) for begin, end in pairwise(edges)]

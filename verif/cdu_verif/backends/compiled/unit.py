@@ -32,12 +32,12 @@ class _Packet(ctypes.Structure):
 
 
 class Packet:
-    """One packet of a stream, on its way or done. The array is used in place and must stay as it is until then.
+    """One packet of a stream, queued, in progress or done. The array is used in place and must not change meanwhile.
 
     Parameters
     ----------
     array
-        What to send, or room for what comes: contiguous, any dtype; its bytes count.
+        Data to send, or a buffer to receive into: contiguous, of any dtype; its bytes count.
     last
         Whether a packet that is sent ends with TLAST.
     """
@@ -50,22 +50,22 @@ class Packet:
 
     @property
     def moved(self) -> int:
-        """Bytes that were transferred."""
+        """Return the number of bytes transferred."""
         return int(self.raw.moved)
 
     @property
     def ended(self) -> bool:
-        """Whether all was sent, or TLAST came."""
+        """Return whether all bytes were sent, or TLAST was received."""
         return bool(self.raw.state & _ENDED)
 
     @property
     def overflowed(self) -> bool:
-        """Whether more bytes came than there was room for."""
+        """Return whether more bytes came than the array holds."""
         return bool(self.raw.state & _OVERFLOWED)
 
     @property
     def holes(self) -> bool:
-        """Whether a transfer had a TKEEP with bytes missing before others."""
+        """Return whether a transfer had a TKEEP with bytes missing before others."""
         return bool(self.raw.state & _HOLES)
 
 
@@ -79,7 +79,7 @@ class CompiledUnit:
     path
         The library (:func:`cdu_verif.backends.compiled.library.unit`).
     streams
-        Its stream ports, from :class:`cdu_verif.backends.compiled.library.Design`.
+        Stream ports of the unit, from :class:`cdu_verif.backends.compiled.library.Design`.
     """
 
     def __init__(self, path: Path, streams: Sequence[Port]) -> None:
@@ -88,7 +88,7 @@ class CompiledUnit:
         self._numbers = {port.name: number for number, port in enumerate(ordered)}
         self.ports = {port.name: port for port in ordered}
         self._unit = self._library.cdu_create()
-        # The library only has addresses: packets live here until they have ended.
+        # The library only has addresses: packets are referenced here until they have ended.
         self._packets: list[Packet] = []
         self._memory: npt.NDArray[np.uint8] | None = None
 
@@ -98,22 +98,22 @@ class CompiledUnit:
 
     @property
     def cycle(self) -> int:
-        """Cycles since the unit was made."""
+        """Return the cycles since the unit was made."""
         return int(self._library.cdu_cycle(self._unit))
 
     @property
     def rested(self) -> int:
-        """Clock edges that parts of the unit did not get since nothing would have changed, all parts together."""
+        """Return the clock edges saved because parts of the unit were idle, summed over all parts."""
         return int(self._library.cdu_rested(self._unit))
 
     @property
     def moved(self) -> int:
-        """Bytes that have moved of the packets that have not ended."""
+        """Return the bytes transferred of the packets that have not ended."""
         return sum(packet.moved for packet in self._packets if not packet.ended)
 
     @property
     def interrupt(self) -> bool:
-        """The interrupt output."""
+        """Return the interrupt output."""
         return bool(self._library.cdu_interrupt(self._unit))
 
     def reset(self) -> None:
@@ -122,21 +122,21 @@ class CompiledUnit:
         self._packets.clear()
 
     def write(self, address: int, value: int) -> None:
-        """Write a register; streams move meanwhile. BusError when the unit refuses."""
+        """Write a register while streams make progress. BusError if the unit refuses."""
         self._answered(self._library.cdu_write(self._unit, address, value, PATIENCE), f"write of {value:#x} to {address:#x}")
 
     def read(self, address: int) -> int:
-        """Read a register; streams move meanwhile. BusError when the unit refuses."""
+        """Read a register while streams make progress. BusError if the unit refuses."""
         value = ctypes.c_uint32()
         response = self._library.cdu_read(self._unit, address, ctypes.byref(value), PATIENCE)
         self._answered(response, f"read of {address:#x}")
         return value.value
 
     def memory(self, content: npt.NDArray[np.uint8], base: int, latency: int) -> None:
-        """What lies at the port to memory from address ``base`` on, until it is set anew; the array is used in place.
+        """Set the memory at the unit's port from address ``base`` on; the array is used in place, until another one is set.
 
-        The first word of a read, and the answer to a write, come ``latency`` cycles later than they could. ValueError for a
-        unit without such a port.
+        The first word of a read, and the answer to a write, are delayed by ``latency`` cycles. ValueError for a unit without
+        such a port.
         """
         if not content.flags.c_contiguous or not content.flags.writeable:
             raise ValueError("a memory needs a contiguous array that can be written")
@@ -145,7 +145,7 @@ class CompiledUnit:
         self._memory = content
 
     def queue(self, port: str, packet: Packet) -> Packet:
-        """Send a packet through a port, or receive the next one there, after those that are queued already."""
+        """Queue a packet to send through a port, or to receive there, behind those that are queued already."""
         if not self.ports[port].receives and not packet.array.flags.writeable:
             raise ValueError("a packet to receive needs an array that can be written")
         self._packets = [waiting for waiting in self._packets if not waiting.ended]
@@ -154,19 +154,19 @@ class CompiledUnit:
         return packet
 
     def cancel(self, port: str) -> None:
-        """Forget the packets that are queued at a port.
+        """Drop the packets that are queued at a port.
 
-        A packet that is being sent goes on to its end; the rest of one that is being received is thrown away.
+        A packet that is being sent continues to its end; the rest of one that is being received is dropped.
         """
         self._library.cdu_cancel(self._unit, self._numbers[port])
 
     def run(self, cycles: int, *, until_packet: bool = False, until_interrupt: bool = False) -> int:
-        """Clock the unit, at most for so many cycles; the number of cycles that passed.
+        """Clock the unit for at most ``cycles`` cycles and return the number of cycles that passed.
 
         Parameters
         ----------
         cycles
-            Most cycles.
+            Greatest number of cycles.
         until_packet
             End with the cycle in which a packet ends.
         until_interrupt
@@ -184,7 +184,7 @@ class CompiledUnit:
 
 @cache
 def _load(path: Path) -> ctypes.CDLL:
-    """The library with the types of its functions."""
+    """Return the library with the types of its functions."""
     library = load_library(path)
     handle, packet, word = ctypes.c_void_p, ctypes.POINTER(_Packet), ctypes.POINTER(ctypes.c_uint32)
     number, small, flag = ctypes.c_uint64, ctypes.c_uint32, ctypes.c_int

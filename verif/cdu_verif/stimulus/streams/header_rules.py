@@ -1,4 +1,4 @@
-"""The rules of docs/reference/bitstream.md that a header, tables and numbers can break (section 1)."""
+"""Rules of docs/reference/bitstream.md that a header, tables and numbers can break (section 1)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cdu_verif.stimulus.streams.rule import BEYOND, LEAST, MOST, MOST_AFFINE, Re
 
 
 def rules() -> Iterator[Rule]:
-    """The rules, in the order of the page."""
+    """Yield the rules, in the order of the page."""
     yield from _sections()
     yield from _header()
     yield from _affine_header()
@@ -83,7 +83,7 @@ def _header() -> Iterator[Rule]:
         for form in FORMATS:
             stream = example(mode, form=form)
             formats[f"mode {mode}, format {form}"] = bytes(stream)
-            # Values that float16 has no numbers for, and some that are subnormal in it.
+            # Values that float16 cannot represent, and some that are subnormal in it.
             for number in (2.0**12, 2.0**-24) if stream.reciprocals else ():
                 scaled = stream.but(reciprocals=(number,) * len(stream.reciprocals))
                 formats[f"mode {mode}, format {form}, reciprocals of {number}"] = bytes(scaled)

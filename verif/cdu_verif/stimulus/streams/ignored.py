@@ -1,4 +1,4 @@
-"""What a decoder ignores or takes as nothing: pairs of streams of other bytes and the same values."""
+"""Bytes that a decoder ignores or treats as absent: pairs of different streams with the same values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from cdu_verif.stimulus.streams.plain import (
 
 @dataclass(frozen=True)
 class Ignored:
-    """One sentence, and pairs of streams by what differs in them."""
+    """One sentence of the page, and pairs of streams by their difference."""
 
     name: str
     section: int
@@ -40,7 +40,7 @@ class Ignored:
 
 
 def ignored() -> Iterator[Ignored]:
-    """All of it, in the order of the page."""
+    """Yield all such sentences, in the order of the page."""
     # The padding of mode jpeg-act is no part of the payload: its inverse transform makes it.
     padded = [example(mode, form=form) for mode in (SFPR, SFPR_ZVC, BRC, BYPASS) for form in FORMATS]
     padded += [example(mode, bits=bits) for mode in AFFINE for bits in BITS]
@@ -69,7 +69,7 @@ def ignored() -> Iterator[Ignored]:
             without, more = masked(codes, bits), masked(codes, bits, keep)
             pairs[f"{bits} bits, {label}"] = _bytes(stream.but(payload=without), stream.but(payload=more))
         if bits < 8:
-            # One code in every row: what follows it in its byte is filled.
+            # One code in every row: the rest of its byte is filled.
             single = [2**bits - 1 if place % 8 == place // 8 else 0 for place in range(64)]
             block = masked(single, bits)
             filled = block[:8] + bytes(byte | (0xFF & -(1 << bits)) for byte in block[8:])
@@ -83,7 +83,7 @@ def _bytes(first: PlainStream, second: PlainStream) -> tuple[bytes, bytes]:
 
 
 def _padding(stream: PlainStream) -> tuple[PlainStream, PlainStream]:
-    """Two streams with other payloads in every place of the padding."""
+    """Return two streams whose payloads differ in every place of the padding."""
     mode, shape, width = stream.mode, stream.shape, _width(stream)
     view, count = Matrix.of(mode, shape), prod(shape)
     columns = 8 * view.row_beats
@@ -106,7 +106,7 @@ def _padding(stream: PlainStream) -> tuple[PlainStream, PlainStream]:
 
 
 def _width(stream: PlainStream) -> int:
-    """Bits of a value in the payload."""
+    """Return the bits of a value in the payload."""
     if stream.mode == MX:
         return MX_BITS[stream.bits]
     return stream.bits or {BRC: 1, BYPASS: 16 if stream.form else 32}.get(stream.mode, 8)
@@ -117,7 +117,7 @@ def _blocks(codes: list[int], width: int) -> bytes:
 
 
 def _first_bit(stream: PlainStream, view: Matrix, place: int) -> int:
-    """Where in the payload the code of a place of the padded matrix begins."""
+    """Return the bit of the payload at which the code of a place of the padded matrix begins."""
     width = _width(stream)
     if stream.mode == MX:
         return 8 * (place // 32 + 1) + width * place

@@ -1,4 +1,4 @@
-"""The rules of docs/reference/bitstream.md, section 8: streams of jpeg-base that keep them and streams that break one alone."""
+"""Rules of docs/reference/bitstream.md, section 8: jpeg-base streams that keep them, and streams that break one alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ZERO = DC0 + EOB
 
 @dataclass(frozen=True)
 class PlainJpegBase:
-    """The fields of a stream; ``bytes(stream)`` packs them with a right checksum, whatever they are."""
+    """Fields of a stream; ``bytes(stream)`` packs them with the right checksum, whatever they are."""
 
     payload: bytes
     shape: tuple[int, ...] = (1, 1, 8, 8)
@@ -47,23 +47,23 @@ class PlainJpegBase:
         return sealed(header + sections + self.payload + self.behind)
 
     def but(self, **fields: Any) -> PlainJpegBase:
-        """With other values of some fields."""
+        """Return the stream with other values of some fields."""
         return replace(self, **fields)
 
 
 def segment(*words: str, fill: str = "1") -> bytes:
-    """A segment of bits, filled to a whole byte, a zero byte after every FF."""
+    """Return a segment of bits, padded to a whole byte, a zero byte after every FF."""
     bits = "".join(words)
     bits += fill * (-len(bits) % 8)
     return int(bits or "0", 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\0")
 
 
 def table(counts: Mapping[int, int], symbols: Sequence[int]) -> bytes:
-    """A Huffman table with so many codes of some lengths."""
+    """Return a Huffman table with ``counts`` codes by length."""
     return bytes(counts.get(length, 0) for length in range(1, 17)) + bytes(symbols)
 
 
-#: Tables whose only code is a zero: for the DC category 0, and for the end of a block.
+#: Tables with a zero as their only code: for the DC category 0, and for the end of a block.
 ONE_CODE = table({1: 1}, [0])
 _STANDARD_DC = table(dict(enumerate((0, 1, 5, 1, 1, 1, 1, 1, 1), 1)), range(12))
 _STANDARD_AC = table(
@@ -78,19 +78,19 @@ _STANDARD_AC = table(
 
 
 def example(shape: tuple[int, ...] = (1, 1, 8, 8)) -> PlainJpegBase:
-    """A stream of zeros."""
+    """Return a stream of zeros."""
     n, c, h, w = shape
     blocks = -(-n * c * h // 8) * -(-w // 8)
     return PlainJpegBase(segment(ZERO * blocks), shape, reciprocals=tuple(0.5 + channel for channel in range(c)))
 
 
 def own(dc: bytes = ONE_CODE, ac: bytes = ONE_CODE, payload: bytes = segment("00")) -> PlainJpegBase:
-    """A stream of one block with its own tables."""
+    """Return a stream of one block with its own tables."""
     return PlainJpegBase(payload, tables=1, huffman=dc + ac)
 
 
 def rules() -> Iterator[Rule]:
-    """All rules, in the order of the page."""
+    """Yield all rules, in the order of the page."""
     yield from _whole()
     yield from _header()
     yield from _shape_and_divisors()
@@ -187,7 +187,7 @@ def _put(stream: PlainJpegBase, place: int, number: float) -> tuple[float, ...]:
 
 
 def _tables() -> Iterator[Rule]:
-    # Codes of every length, as many as can be with none of ones only.
+    # Codes of every length, as many as possible without a code of ones only.
     longest = table(dict.fromkeys(range(1, 16), 1) | {16: 1}, [0x00, *range(1, 11), *(0x11 + n for n in range(5))])
     right = {"one code each": own(), "codes of 1 to 16 bits": own(ac=longest)}
     every = {symbol: None for run in range(16) for symbol in range(run << 4 | 1, run << 4 | 11)} | {0: None, 0xF0: None}

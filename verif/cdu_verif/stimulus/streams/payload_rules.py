@@ -1,4 +1,4 @@
-"""The rules of docs/reference/bitstream.md that a payload can break (sections 2 and 3)."""
+"""Rules of docs/reference/bitstream.md that a payload can break (sections 2 and 3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cdu_verif.stimulus.streams.rule import Refuses, Rule, every
 
 
 def rules() -> Iterator[Rule]:
-    """The rules, in the order of the page."""
+    """Yield the rules, in the order of the page."""
     yield from _lengths()
     yield from _masks()
     yield from _heads()
@@ -108,7 +108,7 @@ def _masks() -> Iterator[Rule]:
                 for row, lies in ((1, (0x01, 0x80, 0xFF)), (2, (0x00, 0xFF)), (0, (0x00,)), (7, (0x00,))):
                     for lie in lies:
                         content = whole[: begin + row] + bytes([lie]) + whole[begin + row + 1 :]
-                        # Behind a lie other bytes are masks; now and then they make up for it.
+                        # Behind a wrong mask other bytes are taken for masks; sometimes they compensate for it.
                         if not _chain_ends(content, 4, bits):
                             broken[f"mask byte {row} of block {place} is {lie}"] = content
             bad |= {f"{label}, {what}": bytes(stream.but(payload=content)) for what, content in broken.items()}
@@ -123,7 +123,7 @@ def _masks() -> Iterator[Rule]:
 
 
 def _chain_ends(payload: bytes, count: int, bits: int) -> bool:
-    """Whether so many blocks end where the payload ends."""
+    """Return whether ``count`` blocks end where the payload ends."""
     place = 0
     for _ in range(count):
         mask = payload[place : place + 8]

@@ -1,4 +1,4 @@
-"""Streams as fields, each free to be wrong, and right payloads of any mode and shape: docs/reference/bitstream.md, 1 to 4."""
+"""Streams with freely chosen fields, valid or not, and valid payloads of any mode and shape (bitstream.md, 1 to 4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SFPR, SFPR_ZVC, JPEG_ACT, BRC, BYPASS, DIVISION, ACTNN, BLPA, AUTOQUANT, AUTOQUA
 MODES = range(1, 12)
 AFFINE = (DIVISION, ACTNN, BLPA, AUTOQUANT, AUTOQUANTZ)
 MASKED = (SFPR_ZVC, JPEG_ACT, AUTOQUANTZ)
-#: Modes whose blocks may have a head with a range, and the bit of the header that says so.
+#: Modes whose blocks may have a head with a range, and the bit of the header that enables it.
 RANGED = ((DIVISION, 0x80), (ACTNN, 0))
 BITS = (1, 2, 4, 8)
 FORMATS = (0, 1, 2)
@@ -24,10 +24,10 @@ MX_BITS, MX_FINITE = (8, 8, 8, 6, 6, 4), (0xFF, 0xFE, 0xFB, 0xFF, 0xFF, 0xFF)
 
 @dataclass(frozen=True)
 class PlainStream:
-    """The fields of a stream; ``bytes(stream)`` packs them with a right checksum, whatever they are.
+    """Fields of a stream; ``bytes(stream)`` packs them with the right checksum, whatever they are.
 
-    ``rank`` and ``payload_bytes`` follow from the others unless they are given, ``behind`` stands between payload and checksum,
-    ``crc`` is added to the checksum.
+    ``rank`` and ``payload_bytes`` follow from the other fields unless they are given, ``behind`` is put between payload and
+    checksum, ``crc`` is added to the checksum.
     """
 
     mode: int
@@ -63,13 +63,13 @@ class PlainStream:
         return body + struct.pack("<I", (zlib.crc32(body) + self.crc) % 2**32)
 
     def but(self, **fields: Any) -> PlainStream:
-        """With other values of some fields."""
+        """Return the stream with other values of some fields."""
         return replace(self, **fields)
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Section 2: the matrix of a shape."""
+    """Matrix of a shape (section 2)."""
 
     rows: int
     columns: int
@@ -80,7 +80,7 @@ class Matrix:
 
     @classmethod
     def of(cls, mode: int, shape: Sequence[int]) -> Matrix:
-        """The matrix, with the beats of the whole payload."""
+        """Return the matrix, with the beats of the whole payload."""
         count = prod(shape)
         rows, columns, channels, channel_rows = 1, count, 1, 1
         if mode in (JPEG_ACT, DIVISION):
@@ -101,12 +101,12 @@ class Matrix:
 
 
 def row(codes: Sequence[int], bits: int) -> bytes:
-    """A row of codes, or a short one, filled with zero bits."""
+    """Return a row of codes, or a short one, padded with zero bits."""
     return sum(code << bits * place for place, code in enumerate(codes)).to_bytes(-(-len(codes) * bits // 8), "little")
 
 
 def masked(codes: Sequence[int], bits: int = 8, keep: Sequence[int] = ()) -> bytes:
-    """A block of 64 codes with its mask: those that are not 0, and those at the places ``keep``."""
+    """Return a block of 64 codes with its mask: the codes that are not 0, and those at the places ``keep``."""
     kept = [code != 0 or place in keep for place, code in enumerate(codes)]
     groups = range(0, 64, 8)
     masks = bytes(sum(kept[first + i] << i for i in range(8)) for first in groups)
@@ -115,23 +115,23 @@ def masked(codes: Sequence[int], bits: int = 8, keep: Sequence[int] = ()) -> byt
 
 
 def head(low: int, mantissa: int, exponent: int) -> bytes:
-    """A head with a range."""
+    """Return a head with a range."""
     return struct.pack("<hBB", low, mantissa, exponent)
 
 
 def heads(stream: PlainStream) -> int:
-    """Number of heads with a range in a payload."""
+    """Return the number of heads with a range in a payload."""
     return Matrix.of(stream.mode, stream.shape).beats // (8 if stream.mode == DIVISION else 32)
 
 
 def with_head(stream: PlainStream, place: int, content: bytes) -> PlainStream:
-    """With another head in front of block or group number ``place``."""
+    """Return the stream with another head before block or group number ``place``."""
     begin = place * (len(stream.payload) // heads(stream))
     return stream.but(payload=stream.payload[:begin] + content + stream.payload[begin + len(content) :])
 
 
 def payload(mode: int, shape: Sequence[int], form: int = 0, bits: int = 0, step: int = 0, seed: int = 0) -> bytes:
-    """A right payload with random codes."""
+    """Return a valid payload with random codes."""
     rng = Random(f"{mode} {shape} {bits} {step} {seed}")
     beats = Matrix.of(mode, shape).beats
     if mode in MASKED:
@@ -154,13 +154,13 @@ def payload(mode: int, shape: Sequence[int], form: int = 0, bits: int = 0, step:
         rows = [row(codes[first : first + 8], MX_BITS[bits]) for first in range(0, 8 * beats, 8)]
         return b"".join(bytes([rng.randint(100, 150)]) + b"".join(rows[first : first + 4]) for first in range(0, beats, 4))
     if mode == BYPASS:
-        # Numbers that no NaN is among, so that values can be compared.
+        # Numbers without NaN, so that values can be compared.
         size = 2 if form else 4
         return b"".join(bytes([*rng.randbytes(size - 1), rng.randrange(0x40)]) for _ in range(8 * beats))
     return rng.randbytes({SFPR: 8, BRC: 1}.get(mode, bits) * beats)
 
 
-#: A shape of each mode that has padding in it wherever the mode has some, and more than one channel.
+#: A shape of each mode that has padding if the mode can have some, and more than one channel.
 SHAPES = dict.fromkeys(MODES, (2, 3, 9)) | {
     JPEG_ACT: (1, 3, 3, 13),
     DIVISION: (1, 3, 3, 13),
@@ -174,20 +174,20 @@ SHAPES = dict.fromkeys(MODES, (2, 3, 9)) | {
 def example(
     mode: int, shape: Sequence[int] = (), *, form: int = 0, bits: int | None = None, step: int | None = None, seed: int = 0
 ) -> PlainStream:
-    """A stream that keeps every rule.
+    """Return a stream that keeps every rule.
 
     Parameters
     ----------
     mode
-        Its number.
+        Number of the mode.
     shape
-        That of :data:`SHAPES` unless given.
+        Shape of the tensor; default: that of :data:`SHAPES`.
     form
         Number format.
     bits, step
-        Of affine modes; a mode's ordinary ones unless given. ``bits`` of mode mx is its format.
+        Settings of affine modes; default: the mode's usual ones. ``bits`` of mode mx is its format.
     seed
-        Of the codes.
+        Seed of the codes.
     """
     shape = tuple(shape) or SHAPES[mode]
     affine = mode in AFFINE

@@ -1,4 +1,4 @@
-"""What a rule of docs/reference/bitstream.md is here, and what the rules share."""
+"""Rule of docs/reference/bitstream.md with its streams, and the parts that all rules share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cdu_verif.stimulus.streams.plain import AFFINE, BITS, DIVISION, MODES, MX, 
 
 
 class Refuses(Enum):
-    """Who refuses a stream where a unit decodes (section 7)."""
+    """Component that refuses a stream if a unit decodes (section 7)."""
 
     READER = "whoever takes the stream apart, before a job is given to a unit"
     HOST = "the host, from the payload, before it gives the job to a unit"
@@ -21,7 +21,7 @@ class Refuses(Enum):
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: a sentence of the page, who refuses what breaks it, and streams by what is special about them."""
+    """One rule: a sentence of the page, the component that refuses a stream that breaks it, and streams by their label."""
 
     name: str
     section: int
@@ -32,17 +32,17 @@ class Rule:
 
 
 def sealed(body: bytes) -> bytes:
-    """A body with its checksum."""
+    """Return a body with its checksum."""
     return body + struct.pack("<I", zlib.crc32(body))
 
 
 def float32(pattern: int) -> float:
-    """The number of a bit pattern."""
+    """Return the number of a bit pattern."""
     (number,) = struct.unpack("<f", struct.pack("<I", pattern))
     return float(number)
 
 
-#: The ends of the range of reciprocals, and the numbers next to them, outside.
+#: Limits of the range of reciprocals, and the numbers next to them, outside.
 LEAST, MOST, MOST_AFFINE = 2.0**-120, 2.0**120, 2.0**111
 BEYOND = {
     "below 2**-120": float32(0x037FFFFF),
@@ -57,7 +57,7 @@ BEYOND = {
 
 
 def every() -> dict[str, PlainStream]:
-    """A right stream of every mode, and of what an affine mode can be."""
+    """Return a valid stream of every mode, and of every variant of an affine mode."""
     found = {f"mode {mode}": example(mode) for mode in MODES}
     for bits in BITS:
         found |= {f"mode {mode}, {bits} bits": example(mode, bits=bits) for mode in AFFINE}
@@ -66,5 +66,5 @@ def every() -> dict[str, PlainStream]:
 
 
 def packed(streams: Mapping[str, PlainStream]) -> dict[str, bytes]:
-    """The bytes of streams."""
+    """Return the bytes of streams."""
     return {name: bytes(stream) for name, stream in streams.items()}

@@ -1,0 +1,140 @@
+"""An exact copy of a tensor as bytes, for the tensors in a container that no codec takes (bitstream.md, section 10)."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from cdu_spec.bitstream import CRC_BYTES, BitstreamError
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend
+from actcodec.codecs.tensor_kinds import kind_of
+from actcodec.golden.bitstream import numbers, with_checksum
+
+MAGIC = b"CDX\x1a"
+VERSION = 1
+#: Number formats by their number in the stream; the first three are those of a compressed tensor.
+NUMBER_FORMATS = (
+    torch.float32,
+    torch.bfloat16,
+    torch.float16,
+    torch.float64,
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+)
+#: The highest rank that an array of numpy has.
+_MAX_RANK = 64
+#: magic, version, number format, rank, reserved.
+_HEADER = struct.Struct("<4s4B")
+_EXTENT = struct.Struct("<Q")
+
+
+@dataclass(frozen=True)
+class ExactHeader:
+    """Number format and shape of an exact copy; every instance is valid (BitstreamError otherwise)."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.shape) > _MAX_RANK or self.tensor_bytes >= 1 << 63:
+            raise BitstreamError(f"shape {self.shape} does not fit an exact copy: ranks up to {_MAX_RANK} below 2**63 bytes do")
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Bytes of the values."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def sections(self) -> dict[str, int]:
+        """Bytes of each section, in order."""
+        shape = len(self.shape) * _EXTENT.size
+        return {"header": _HEADER.size, "shape": shape, "values": self.tensor_bytes, "checksum": CRC_BYTES}
+
+    @property
+    def stream_bytes(self) -> int:
+        """Length of the whole stream."""
+        return sum(self.sections.values())
+
+    def pack(self) -> bytes:
+        """The header and the shape as bytes."""
+        fixed = _HEADER.pack(MAGIC, VERSION, NUMBER_FORMATS.index(self.dtype), len(self.shape), 0)
+        return fixed + b"".join(map(_EXTENT.pack, self.shape))
+
+    @classmethod
+    def unpack_start(cls, stream: bytes | memoryview) -> ExactHeader:
+        """Read the header from the start of a stream, of which the rest need not be there; BitstreamError for none."""
+        if len(stream) < _HEADER.size:
+            raise BitstreamError(f"truncated stream: {len(stream)} bytes are fewer than a header of {_HEADER.size}")
+        magic, version, number, rank, reserved = _HEADER.unpack_from(stream)
+        if magic != MAGIC:
+            raise BitstreamError("not an exact copy: it does not begin with the magic bytes")
+        if version != VERSION:
+            raise BitstreamError(f"stream version {version} is not known: this software reads version {VERSION}")
+        if number >= len(NUMBER_FORMATS) or rank > _MAX_RANK or reserved:
+            raise BitstreamError("corrupted stream: the header of an exact copy is not allowed")
+        if len(stream) < _HEADER.size + rank * _EXTENT.size:
+            raise BitstreamError(f"truncated stream: no room for a shape of rank {rank}")
+        shape = tuple(_EXTENT.unpack_from(stream, _HEADER.size + axis * _EXTENT.size)[0] for axis in range(rank))
+        return cls(NUMBER_FORMATS[number], shape)
+
+
+@dataclass(frozen=True, eq=False)
+class ExactCopy:
+    """A tensor of any shape and of a number format of :data:`NUMBER_FORMATS`, kept as it is."""
+
+    tensor: Tensor  #: on the CPU, contiguous
+
+    codec = "exact"
+
+    @classmethod
+    def of(cls, x: Tensor) -> ExactCopy:
+        """Copies a tensor; UserError for a kind or number format that has no exact copy."""
+        if (kind := kind_of(x)) is not None:
+            raise UserError(f"cannot keep {kind.name}: {kind.remedy}")
+        if x.dtype not in NUMBER_FORMATS:
+            names = ", ".join(str(dtype).removeprefix("torch.") for dtype in NUMBER_FORMATS)
+            raise UserError(f"cannot keep a tensor of dtype {str(x.dtype).removeprefix('torch.')}: use {names}")
+        return cls(x.detach().cpu().contiguous().clone())
+
+    @property
+    def header(self) -> ExactHeader:
+        """Number format and shape."""
+        return ExactHeader(self.tensor.dtype, tuple(self.tensor.shape))
+
+    @property
+    def nbytes(self) -> int:
+        """Length of the serialised stream."""
+        return self.header.stream_bytes
+
+    def to_bytes(self) -> bytes:
+        """The serialised stream (docs/reference/bitstream.md, section 10)."""
+        return with_checksum(self.header.pack(), self.tensor.reshape(-1).view(torch.uint8).numpy().data)
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """A copy of the values; no backend has anything to compute."""
+        return self.tensor.clone()
+
+
+def parse(stream: bytes) -> ExactCopy:
+    """The copy of a stream; BitstreamError unless its length and its checksum are right."""
+    header = ExactHeader.unpack_start(stream)
+    if len(stream) != header.stream_bytes:
+        raise BitstreamError(f"corrupted or truncated stream: {len(stream)} bytes, but its header says {header.stream_bytes}")
+    view = memoryview(stream)
+    if zlib.crc32(view[:-CRC_BYTES]) != int.from_bytes(view[-CRC_BYTES:], "little"):
+        raise BitstreamError("corrupted stream: the checksum does not match")
+    begin = header.stream_bytes - CRC_BYTES - header.tensor_bytes
+    values = numbers(view[begin:-CRC_BYTES], torch.uint8)
+    if header.dtype is torch.bool and bool((values > 1).any()):
+        raise BitstreamError("corrupted stream: a bool is neither 0 nor 1")
+    return ExactCopy(values.view(header.dtype).reshape(header.shape))

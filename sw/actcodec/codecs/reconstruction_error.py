@@ -1,0 +1,51 @@
+"""How far a reconstruction is from its tensor: largest error, RMS error and PSNR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, log10, sqrt
+
+import torch
+from torch import Tensor
+
+#: Values that are compared at a time, so that the double precision needs little memory.
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class ReconstructionError:
+    """The error of one reconstruction, computed in float64."""
+
+    largest: float  #: max |y - x|
+    rms: float  #: square root of the mean of (y - x)**2
+    value_range: float  #: max(x) - min(x), without NaN and infinity
+
+    @property
+    def psnr(self) -> float:
+        """Peak signal-to-noise ratio in dB, 20 log10(value_range / rms); infinite where there is no error."""
+        if self.rms == 0:
+            return inf
+        return 20 * log10(self.value_range / self.rms) if self.value_range > 0 and self.rms < inf else -inf
+
+
+def reconstruction_error(x: Tensor, y: Tensor) -> ReconstructionError:
+    """Compares a tensor with its reconstruction.
+
+    Parameters
+    ----------
+    x, y
+        Real tensors of one shape, of any number formats; at least one value. A NaN that comes back as NaN, and an infinity
+        that comes back as itself, count as no error.
+    """
+    largest, squares = 0.0, 0.0
+    least, greatest = inf, -inf
+    pieces = (torch.split(tensor.detach().reshape(-1), _PIECE) for tensor in (x, y))
+    for one, other in zip(*pieces, strict=True):
+        a, b = one.double(), other.double()
+        same = (a == b) | (a.isnan() & b.isnan())
+        error = torch.where(same, 0.0, (b - a).abs()).nan_to_num(nan=inf)
+        largest = max(largest, float(error.max()))
+        squares += float(error.square().sum())
+        if len(finite := a[a.isfinite()]):
+            least, greatest = min(least, float(finite.min())), max(greatest, float(finite.max()))
+    return ReconstructionError(largest, sqrt(squares / x.numel()), max(greatest - least, 0.0))

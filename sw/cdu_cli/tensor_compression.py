@@ -1,0 +1,173 @@
+"""Compressing one tensor of a file: cast, codec, search for an option, exact copy, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from cdu_tools.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+    from actcodec.codecs import Backend, Packed
+    from actcodec.codecs.option_search import Goal
+    from actcodec.codecs.reconstruction_error import ReconstructionError
+    from torch import Tensor
+
+#: Number formats that --cast converts to.
+CASTS = ("float32", "float16", "bfloat16")
+
+
+@dataclass(frozen=True)
+class CompressedTensor:
+    """A compressed tensor with what a report says of it."""
+
+    packed: Packed
+    codec: str
+    shape: tuple[int, ...]
+    dtype: str  #: of the tensor in the file
+    original_bytes: int
+    found: Mapping[str, Any]  #: options that a search found
+    error: ReconstructionError | None
+
+    @property
+    def ratio(self) -> float:
+        """The tensor's bytes by those of its stream."""
+        return self.original_bytes / self.packed.nbytes
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry in the file of --json; numbers that JSON does not have are None."""
+        about: dict[str, Any] = {
+            "codec": self.codec,
+            "shape": list(self.shape),
+            "dtype": self.dtype,
+            "bytes_original": self.original_bytes,
+            "bytes_compressed": self.packed.nbytes,
+            "ratio": self.ratio,
+        }
+        if self.found:
+            about["options"] = dict(self.found)
+        if self.error is not None:
+            numbers = {"max_error": self.error.largest, "rms_error": self.error.rms, "psnr_db": self.error.psnr}
+            about |= {name: number if isfinite(number) else None for name, number in numbers.items()}
+        return about
+
+    def line(self, name: str) -> str:
+        """One line of a report."""
+        parts = [f"{self.codec}, {self.dtype} {self.shape}", f"{self.packed.nbytes} bytes from {self.original_bytes}"]
+        parts.append(f"ratio {self.ratio:.2f}")
+        parts += [f"--{option} {value}" for option, value in self.found.items()]
+        if self.error is not None:
+            parts.append(f"largest error {self.error.largest:.4g}, RMS {self.error.rms:.4g}, PSNR {self.error.psnr:.2f} dB")
+        return f"{printed(name)}: {', '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class TensorCompression:
+    """The way in which ``cdu compress`` treats each tensor.
+
+    Parameters
+    ----------
+    codec, options
+        Name and options of the codec. Each tensor has a codec of its own, so its stream is the same beside others as alone.
+    backend
+        Computes the codec.
+    cast
+        Number format of :data:`CASTS` to convert every tensor to, or None.
+    keep
+        Whether a tensor that the codec does not take is kept exactly.
+    goal
+        Goal of a search for the codec's option, or None.
+    report
+        Whether the tensor is restored and compared.
+    """
+
+    codec: str
+    options: Mapping[str, Any]
+    backend: Backend
+    cast: str | None = None
+    keep: bool = False
+    goal: Goal | None = None
+    report: bool = False
+
+    def __post_init__(self) -> None:
+        from actcodec.codecs import codec
+
+        codec(self.codec, backend=self.backend, **self.options)
+        if self.cast is not None and self.cast not in CASTS:
+            raise UserError(f"--cast {self.cast} is not known: use {', '.join(CASTS)}")
+        if self.goal is not None:
+            self.goal.settings(self.codec, self.options)
+
+    def compress(self, tensor: Tensor) -> CompressedTensor:
+        """Compresses a tensor; UserError where the codec does not take it, it cannot be cast, or the goal is missed."""
+        from actcodec.codecs import codec
+        from actcodec.codecs.exact_copy import ExactCopy
+        from actcodec.codecs.option_search import search
+
+        packed: Packed
+        found: Mapping[str, Any] = {}
+        if self.keep and not self.takes(tensor):
+            packed, name = ExactCopy.of(tensor), ExactCopy.codec
+        else:
+            values, name = self._cast(tensor), self.codec
+            if self.goal is None:
+                packed = codec(name, backend=self.backend, **self.options).compress(values)
+            else:
+                result = search(values, name, self.options, self.backend, self.goal, tensor)
+                packed, found = result.packed, result.options
+        return CompressedTensor(
+            packed,
+            name,
+            tuple(tensor.shape),
+            dtype_name(tensor.dtype),
+            tensor.numel() * tensor.element_size(),
+            found,
+            self._error(tensor, packed) if self.report and tensor.numel() else None,
+        )
+
+    def takes(self, tensor: Tensor) -> bool:
+        """Whether the codec takes tensors of this number format and shape."""
+        from actcodec.backends.job import FORMATS
+        from actcodec.codecs import codec
+
+        formats = tensor.dtype in FORMATS or self.cast is not None
+        return formats and codec(self.codec, backend=self.backend, **self.options).takes(tuple(tensor.shape))
+
+    def _cast(self, tensor: Tensor) -> Tensor:
+        """The tensor in a number format that codecs take."""
+        import torch
+        from actcodec.backends.job import FORMATS
+        from actcodec.codecs.tensor_kinds import kind_of
+
+        if (kind := kind_of(tensor)) is not None:
+            raise UserError(f"cannot compress {kind.name}: {kind.remedy}")
+        if self.cast is None:
+            if tensor.dtype not in FORMATS:
+                raise UserError(
+                    f"it holds {dtype_name(tensor.dtype)}: use {', '.join(map(dtype_name, FORMATS))}, or convert with --cast"
+                )
+            return tensor
+        if tensor.dtype.is_complex:
+            raise UserError(f"it holds {dtype_name(tensor.dtype)}, which --cast does not convert: use real numbers")
+        values = tensor.to(getattr(torch, self.cast))
+        if bool((values.isinf() & tensor.isfinite()).any()):
+            raise UserError(f"it has values beyond the range of {self.cast}: cast to a number format with a greater range")
+        return values
+
+    def _error(self, tensor: Tensor, packed: Packed) -> ReconstructionError:
+        from actcodec.codecs.reconstruction_error import reconstruction_error
+
+        return reconstruction_error(tensor, packed.decompress(self.backend))
+
+
+def printed(name: str) -> str:
+    """The name of a tensor for one line of text; characters that no terminal shows as such are escaped."""
+    return name if name.isprintable() else ascii(name)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """The name of a number format as numpy and torch write it, ``float32``."""
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,256 @@
+"""Reading tensors from files of numpy, safetensors and torch, each when it is asked for."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import stat
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from cdu_tools.distinct import check_distinct
+from cdu_tools.errors import UserError
+from cdu_tools.files import STANDARD_INPUT
+from cdu_tools.memory import tensor_bytes
+
+from cdu_cli.inputs import NPY_MAGIC, opened, read_numbers
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from torch import Tensor
+
+#: Endings of the files that are read from a folder.
+SUFFIXES = (".npy", ".npz", ".safetensors", ".pt", ".pth")
+_ZIP_MAGIC = b"PK\x03\x04"
+#: A file of safetensors begins with the length of its header, 8 bytes, and the header with a brace.
+_LENGTH_BYTES, _BRACE = 8, b"{"
+#: The file in an archive of torch that other archives do not have.
+_TORCH_INDEX = "data.pkl"
+_NO_TENSORS = "it is no .npy, .npz, .safetensors or torch (.pt) file"
+#: What the readers of damaged and foreign files raise.
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    pickle.UnpicklingError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+)
+
+Load = Callable[[], "Tensor"]
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """Tensors to be loaded one at a time.
+
+    A file of one tensor without a name, .npy or a torch file of nothing else, is not ``named``; its tensor is called "".
+    """
+
+    loads: Mapping[str, Load]
+    named: bool
+    files: Sequence[Path]
+
+
+def read_tensors(sources: Sequence[Path], max_bytes: int | None) -> Tensors:
+    """Opens files and folders of tensors.
+
+    Parameters
+    ----------
+    sources
+        Files, and folders of which all files with an ending of :data:`SUFFIXES` are read. With more than one file, or with a
+        folder, names of files stand before those of tensors: ``FILE/TENSOR``.
+    max_bytes
+        Most bytes of one tensor; None for :func:`cdu_tools.memory.tensor_bytes`.
+
+    Raises UserError for what is no such file, for a name that two tensors have, and where there is no tensor.
+    """
+    files = list(_files(sources))
+    limit = tensor_bytes() if max_bytes is None else max_bytes
+    if len(files) == 1 and not sources[0].is_dir():
+        ((path, _),) = files
+        loads = _file(path, limit)
+        if not loads:
+            raise UserError(f"{path} holds no tensors")
+        return Tensors(loads, "" not in loads, [path])
+    merged: dict[str, Load] = {}
+    for path, prefix in files:
+        for name, load in _file(path, limit).items():
+            full = f"{prefix}/{name}" if name else prefix
+            if full in merged:
+                raise UserError(f"two tensors would be called {full!r}: rename one of their files")
+            merged[full] = load
+    if not merged:
+        raise UserError(f"{', '.join(map(str, sources))} hold no tensors")
+    return Tensors(merged, True, [path for path, _ in files])
+
+
+def _files(sources: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """Files with the name that stands for each."""
+    for source in sources:
+        if not source.is_dir():
+            yield source, source.stem
+            continue
+        inside = sorted(path for path in source.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+        if not inside:
+            raise UserError(f"the folder {source} has no file that ends with {', '.join(SUFFIXES)}")
+        for path in inside:
+            yield path, path.relative_to(source).with_suffix("").as_posix()
+
+
+def _file(path: Path, limit: int) -> Mapping[str, Load]:
+    """The tensors of one file by name."""
+    with opened(path) as file:
+        begin = file.read(_LENGTH_BYTES + 1)
+        if begin[: len(NPY_MAGIC)] == NPY_MAGIC:
+            array = read_numbers(path, file, begin, limit)
+            return {"": lambda: _tensor(path, "", array)}
+        is_zip, is_safetensors = begin.startswith(_ZIP_MAGIC), begin[_LENGTH_BYTES:] == _BRACE
+        if not (is_zip or is_safetensors):
+            raise UserError(f"cannot read {path}: {_NO_TENSORS}")
+        regular = path != STANDARD_INPUT and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+        whole = None if regular else _rest(path, file, begin, limit)
+    try:
+        return _safetensors(path, whole, limit) if is_safetensors else _archive(path, whole, limit)
+    except _BROKEN:
+        kind = ".safetensors" if is_safetensors else ".npz or torch"
+        raise UserError(f"cannot read {path}: it is no whole {kind} file") from None
+
+
+def _rest(path: Path, file: BinaryIO, begin: bytes, limit: int) -> bytes:
+    """All bytes of a pipe; UserError for more than the limit."""
+    parts, left = [begin], limit - len(begin) + 1
+    while left > 0 and (part := file.read(min(left, 1 << 20))):
+        parts.append(part)
+        left -= len(part)
+    if left <= 0:
+        raise UserError(f"{path} has more than {limit} bytes: a greater --max-bytes allows more")
+    return b"".join(parts)
+
+
+def _archive(path: Path, whole: bytes | None, limit: int) -> Mapping[str, Load]:
+    with zipfile.ZipFile(path if whole is None else io.BytesIO(whole)) as archive:
+        names = archive.namelist()
+    if any(Path(name).name == _TORCH_INDEX for name in names):
+        return _torch(path, whole, limit)
+    keys = [name.removesuffix(".npy") for name in names]
+    check_distinct(f"{path}: array", keys)
+    return {key: _member(path, whole, name, limit) for key, name in zip(keys, names, strict=True)}
+
+
+def _member(path: Path, whole: bytes | None, name: str, limit: int) -> Load:
+    """Loads one array of an .npz file."""
+
+    def load() -> Tensor:
+        try:
+            with zipfile.ZipFile(path if whole is None else io.BytesIO(whole)) as archive, archive.open(name) as file:
+                array = read_numbers(Path(f"{path}/{name}"), file, file.read(len(NPY_MAGIC)), limit)  # type: ignore[arg-type]
+        except _BROKEN:
+            raise UserError(f"cannot read {path}: its array {name!r} is damaged") from None
+        return _tensor(path, name.removesuffix(".npy"), array)
+
+    return load
+
+
+def _tensor(path: Path, name: str, array: npt.NDArray[np.generic]) -> Tensor:
+    """The tensor of an array; ``|V2`` is what numpy makes of bfloat16."""
+    import numpy as np
+    import torch
+
+    what = f"array {name!r} of {path}" if name else f"{path}"
+    if array.dtype.kind == "V" and array.dtype.itemsize == 2 and not array.dtype.names:
+        print(f"note: {what} holds |V2, which is read as bfloat16", file=sys.stderr)
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    try:
+        return torch.from_numpy(array)
+    except TypeError:
+        raise UserError(f"{what} holds {array.dtype}: use an array of floats, integers or bool") from None
+
+
+def _safetensors(path: Path, whole: bytes | None, limit: int) -> Mapping[str, Load]:
+    from safetensors import SafetensorError, safe_open, torch
+
+    try:
+        if whole is not None:
+            tensors = torch.load(whole)
+            return {name: lambda one=one: one for name, one in tensors.items()}  # type: ignore[misc]
+        with safe_open(path, "pt") as file:
+            names, metadata = list(file.keys()), file.metadata() or {}
+    except SafetensorError as error:
+        raise UserError(f"cannot read {path}: {_first_line(error)}") from None
+
+    _note_left_out(path, "metadata", [key for key in metadata if key != "format"])
+
+    def load(name: str) -> Tensor:
+        try:
+            with safe_open(path, "pt") as file:
+                tensor: Tensor = file.get_tensor(name)
+        except SafetensorError as error:
+            raise UserError(f"cannot read tensor {name!r} of {path}: {_first_line(error)}") from None
+        return _checked(tensor, f"tensor {name!r} of {path}", limit)
+
+    return {name: lambda name=name: load(name) for name in names}  # type: ignore[misc]
+
+
+def _torch(path: Path, whole: bytes | None, limit: int) -> Mapping[str, Load]:
+    import torch
+
+    # Mapped, the values are read when they are used.
+    source: Any = {"f": str(path), "mmap": True} if whole is None else {"f": io.BytesIO(whole)}
+    try:
+        content = torch.load(**source, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        raise UserError(
+            f"cannot read {path}: it holds more than tensors in dicts and lists; save a state_dict with torch.save"
+        ) from None
+    if isinstance(content, torch.Tensor):
+        return {"": lambda: _checked(content, str(path), limit)}
+    tensors: dict[str, Load] = {}
+    others: list[str] = []
+    for name, value in _leaves(content, ""):
+        if isinstance(value, torch.Tensor) and name not in tensors:
+            tensors[name] = lambda name=name, value=value: _checked(value, f"tensor {name!r} of {path}", limit)  # type: ignore[misc]
+        elif isinstance(value, torch.Tensor):
+            raise UserError(f"{path} has two tensors called {name!r}: rename one")
+        else:
+            others.append(name)
+    _note_left_out(path, "values that are no tensors", others)
+    return tensors
+
+
+def _note_left_out(path: Path, what: str, names: Sequence[str]) -> None:
+    """Says what of a file is not compressed."""
+    if names:
+        listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        print(f"note: {what} of {path} are left out: {listed}", file=sys.stderr)
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """What stands in nested dicts and lists, with keys and indices joined by dots."""
+    if isinstance(value, (Mapping, list, tuple)):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _leaves(inner, f"{name}.{key}" if name else str(key))
+    else:
+        yield name or "the whole", value
+
+
+def _checked(tensor: Tensor, what: str, limit: int) -> Tensor:
+    """A tensor that is not too large."""
+    if (size := tensor.numel() * tensor.element_size()) > limit:
+        raise UserError(f"{what} has {size} bytes: {limit} are allowed, a greater --max-bytes allows more")
+    return tensor.detach()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
