@@ -122,12 +122,16 @@ def use(programs: Path, work: Path, name: str) -> dict[str, str]:
         raise ReleaseError(
             f"{name} has versions {said.split()}, the checkout {own.split()}: run `pip install -e .` in the checkout."
         )
-    listed = run(f"{name}: cdu list", [cdu, "list"], work)
+    run(f"{name}: cdu generate", [cdu, "generate", "--config", CONFIGURATION, "-o", work / "verilog"], work)
+    return checksums(work / "verilog")
+
+
+def use_extras(programs: Path, work: Path, name: str) -> None:
+    """Use what the extra ``train`` adds."""
+    listed = run(f"{name}: cdu list", [programs / "cdu", "list"], work)
     if CONFIGURATION not in listed or "missing: No module" in listed:
         raise ReleaseError(f"`cdu list` of {name} does not know {CONFIGURATION}, or misses a module.")
-    run(f"{name}: cdu generate", [cdu, "generate", "--config", CONFIGURATION, "-o", work / "verilog"], work)
-    print(run(f"{name}: actcodec", [python, "-c", COMPRESSION], work).strip())
-    return checksums(work / "verilog")
+    print(run(f"{name}: actcodec", [programs / "python", "-c", COMPRESSION], work).strip())
 
 
 def check(out: Path) -> None:
@@ -149,6 +153,9 @@ def check(out: Path) -> None:
             again: list[str | Path] = ["--force-reinstall", "--no-deps"] if kind == "source" else []
             run(f"{kind}: pip install", [*pip, "-c", ROOT / "constraints.txt", *again, archive], folder)
             made = use(programs, folder / kind, kind)
+            if kind == "wheel":
+                run(f"{kind}[train]: pip install", [*pip, "-c", ROOT / "constraints.txt", f"{archive}[train]"], folder)
+            use_extras(programs, folder / kind, kind)
             if made != wanted:
                 other = sorted(file for file in wanted.keys() | made.keys() if wanted.get(file) != made.get(file))
                 raise ReleaseError(

@@ -33,9 +33,10 @@ def lines(*programs):
 
 
 def shell(folder, line):
-    """Return what a line prints in a folder, with the environment's programs first."""
+    """Return both streams of a line that runs in a folder, with the environment's programs first."""
     environment = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}"}
-    return subprocess.run(line, shell=True, cwd=folder, env=environment, check=True, capture_output=True, text=True).stdout
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.run(line, shell=True, cwd=folder, env=environment, check=True, text=True, **both).stdout
 
 
 def test_a_file_comes_back_as_the_report_says(folder):

@@ -44,7 +44,7 @@ def check(
 
 
 def _defined(script: Path) -> tuple[Any, Any]:
-    """What a script calls ``model`` and ``step``; UserError when it has not both, or does not run."""
+    """Run a script and return its ``model`` and ``step``; raise UserError if it lacks one of them or does not run."""
     from torch import nn
 
     if not script.is_file():

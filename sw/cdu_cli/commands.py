@@ -16,12 +16,12 @@ class _Command(TyperCommand):
     """One of these commands."""
 
     def invoke(self, ctx: Any) -> Any:
-        """See TyperCommand."""
+        """Check the outputs, then run the command."""
         check_outputs(ctx.params)
         return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """See TyperCommand; names out of catalogues stand in it."""
+        """Write the help with names of catalogues filled in."""
         for parameter in self.params:
             if text := getattr(parameter, "help", None):
                 parameter.help = with_names(text)  # type: ignore[attr-defined]
@@ -29,8 +29,8 @@ class _Command(TyperCommand):
 
 
 class Commands(typer.Typer):
-    """See typer.Typer."""
+    """Implement :class:`typer.Typer`."""
 
     def command(self, *names: Any, **settings: Any) -> Callable[[Any], Any]:
-        """See typer.Typer."""
+        """Implement :class:`typer.Typer`."""
         return super().command(*names, **{"cls": _Command, **settings})

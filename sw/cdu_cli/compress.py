@@ -77,7 +77,7 @@ def compress(
     nonfinite: Annotated[str | None, typer.Option(help="NaN and infinity: raise (default) or saturate.")] = None,
     max_error: Annotated[
         float | None,
-        typer.Option(help="Find --dqt or --bits for each tensor: the fewest bytes with no value further off than this."),
+        typer.Option(help="Find --dqt or --bits for each tensor: the fewest bytes with no error above this."),
     ] = None,
     ratio: Annotated[
         float | None, typer.Option(help="Find --dqt or --bits for each tensor: the least error at this compression ratio.")
@@ -143,7 +143,7 @@ def compress(
 
 
 class _Compressed(Mapping[str, "Packed"]):
-    """Tensors that are loaded and compressed when they are asked for, so that one is in memory at a time."""
+    """Tensors that are loaded and compressed on access, so that one is in memory at a time."""
 
     def __init__(self, tensors: Tensors, each: TensorCompression, shown: Shown) -> None:
         self._tensors, self._each, self._shown = tensors, each, shown
@@ -152,7 +152,7 @@ class _Compressed(Mapping[str, "Packed"]):
         self.size = 0  #: bytes that :meth:`counted` has passed on
 
     def __getitem__(self, name: str) -> Packed:
-        """The compressed tensor; UserError that names the tensor where it cannot be compressed."""
+        """Compress and return a tensor; raise UserError that names it if it cannot be compressed."""
         tensor = self._tensors.loads[name]()
         only = self._tensors.files[0] if len(self._tensors.files) == 1 else None
         try:
@@ -169,15 +169,15 @@ class _Compressed(Mapping[str, "Packed"]):
         return done.packed
 
     def __iter__(self) -> Iterator[str]:
-        """Names."""
+        """Iterate over names."""
         return iter(self._tensors.loads)
 
     def __len__(self) -> int:
-        """Number of tensors."""
+        """Return the number of tensors."""
         return len(self._tensors.loads)
 
     def counted(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """Passes parts of the output on and counts their bytes."""
+        """Yield parts of the output and count their bytes."""
         for part in parts:
             self.size += len(part)
             yield part

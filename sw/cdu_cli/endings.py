@@ -1,4 +1,4 @@
-"""How a command ends that does not end well: one sentence and an exit code, whatever the reason lies in outside it."""
+"""Endings of commands that fail for a reason outside them: one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -111,6 +111,6 @@ def _end_without_memory() -> NoReturn:
 
 
 def _drop_output() -> None:
-    """What is still to be printed has nowhere to go; without this the interpreter would try again when it ends."""
+    """Discard buffered output that cannot be written; otherwise the interpreter would write it again at its end."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -20,8 +20,6 @@ from cdu_cli.tensor_compression import dtype_name, printed
 if TYPE_CHECKING:
     from actcodec.codecs.container import Entry
 
-#: Place of the version in a stream and in a container.
-_VERSION_AT = 4
 #: Names of tables that ``cdu info`` looks for. Large steps come first: shifts take uniform-4 for uniform-8.
 _TABLES = (
     *(f"uniform-{step}" for step in range(dqt.MAX_DIVISOR, 0, -1)),
@@ -55,7 +53,7 @@ def info(
 
 
 def _about(entry: Entry, stream: bytes) -> dict[str, Any]:
-    """The description of one tensor, as in the file of --json."""
+    """Return the description of one tensor, as --json writes it."""
     from actcodec.backends.job import DTYPES
 
     header = entry.header
@@ -65,7 +63,7 @@ def _about(entry: Entry, stream: bytes) -> dict[str, Any]:
         "options": _options(entry),
         "shape": list(header.shape),
         "dtype": dtype_name(dtype),
-        "version": stream[_VERSION_AT],
+        "version": header.version,
         "checksum": f"{int.from_bytes(stream[-CRC_BYTES:], 'little'):08x}",
         "bytes_original": header.tensor_bytes,
         "bytes_compressed": len(stream),
@@ -75,7 +73,7 @@ def _about(entry: Entry, stream: bytes) -> dict[str, Any]:
 
 
 def _options(entry: Entry) -> dict[str, Any]:
-    """The options of the codec that stand in a stream; the scale S and the rounding do not."""
+    """Return the options that a stream records: all but the scale S and the rounding."""
     from actcodec.codecs import Compressed, JpegBaseCompressed
 
     if isinstance(entry, JpegBaseCompressed):
@@ -105,7 +103,7 @@ def _options(entry: Entry) -> dict[str, Any]:
 
 
 def _table(numbers: Sequence[int], of: Callable[[str], Sequence[int]]) -> str | list[int]:
-    """The name with which --dqt makes a table, or its numbers row after row where there is none."""
+    """Return the name of a table for --dqt, or its numbers row after row if it has no name."""
     for name in _TABLES:
         try:
             if list(of(name)) == list(numbers):
@@ -116,7 +114,7 @@ def _table(numbers: Sequence[int], of: Callable[[str], Sequence[int]]) -> str | 
 
 
 def _print(name: str, about: dict[str, Any]) -> None:
-    """Three lines about one tensor."""
+    """Print three lines about one tensor."""
     options = "".join(f", {option} {value}" for option, value in about["options"].items())
     parts = ", ".join(f"{part} {size}" for part, size in about["bytes_by_part"].items())
     typer.echo(f"{printed(name)}: {about['codec']}{options}")

@@ -39,23 +39,23 @@ class PackedFile:
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """Return the bytes of the file."""
         from actcodec.codecs.container import size_of
 
         lengths = {name: len(stream) for name, stream in self.streams.items()}
         return size_of(lengths) if self.container else lengths[""]
 
     def tensors(self) -> dict[str, Entry]:
-        """The compressed tensors by name; BitstreamError for one that is not intact."""
+        """Return the compressed tensors by name; raise BitstreamError for one that is not intact."""
         from actcodec.codecs.container import entry_of
 
         return {name: entry_of(stream) for name, stream in self.streams.items()}
 
 
 def read_packed(path: Path, max_bytes: int | None) -> PackedFile:
-    """Reads a stream or a container.
+    """Read a stream or a container.
 
-    UserError for what is neither, and where its tensors have more than ``max_bytes`` (default
+    Raises UserError for any other content, and if its tensors have more than ``max_bytes`` (default
     :func:`cdu_tools.memory.tensor_bytes`) together.
     """
     from actcodec.codecs import container
@@ -77,9 +77,9 @@ def read_packed(path: Path, max_bytes: int | None) -> PackedFile:
 
 
 def read_either(path: Path, max_bytes: int | None) -> npt.NDArray[np.generic] | Compressed | JpegBaseCompressed:
-    """Reads the array of float32 or float16 of an .npy file, or the compressed tensor of a stream, by the file's first bytes.
+    """Read the float32 or float16 array of an .npy file, or the compressed tensor of a stream, by the file's first bytes.
 
-    UserError for what is neither, and for a tensor of more than ``max_bytes`` (default
+    Raises UserError for any other content, and for a tensor of more than ``max_bytes`` (default
     :func:`cdu_tools.memory.tensor_bytes`).
     """
     import numpy as np
@@ -98,7 +98,7 @@ def read_either(path: Path, max_bytes: int | None) -> npt.NDArray[np.generic] | 
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file to read; UserError for what the system says meanwhile."""
+    """Open a file to read; raise UserError for errors of the system."""
     try:
         # Opened anew, standard input would begin where its file does, and a socket cannot be.
         with open(0, "rb", closefd=False) if path == STANDARD_INPUT else path.open("rb") as file:
@@ -109,7 +109,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Puts the name of the file in front of what is wrong with its streams."""
+    """Put the name of the file in front of errors of its streams."""
     from actcodec.codecs.compressed import OversizeError
     from cdu_spec.bitstream import BitstreamError
 
@@ -120,7 +120,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def _stream(file: BinaryIO, begin: bytes, limit: int) -> bytes:
-    """All bytes of a stream that begins so, and one more where the file has more."""
+    """Return the bytes of a stream with this beginning, and one more if the file has more."""
     from actcodec.codecs.compressed import PREFIX_BYTES, check_size, header_of
 
     begin += file.read(PREFIX_BYTES - len(begin))
@@ -132,7 +132,7 @@ def _stream(file: BinaryIO, begin: bytes, limit: int) -> bytes:
 
 
 def read_numbers(path: Path, file: BinaryIO, begin: bytes, limit: int) -> npt.NDArray[np.generic]:
-    """Reads the array of an .npy file in native byte order, C contiguous.
+    """Read the array of an .npy file in native byte order, C contiguous.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class _Bounded:
 
 
 def _left(file: BinaryIO, otherwise: int) -> int:
-    """Bytes that a file still has; of what is no regular file ``otherwise``."""
+    """Return the bytes left in a file; ``otherwise`` if the file is not a regular one."""
     try:
         about = os.fstat(file.fileno())
     except io.UnsupportedOperation:  # a file within an archive

@@ -74,7 +74,7 @@ def _absent(name: str, add: str) -> Row:
 
 
 def _asked(name: str, ask: Callable[[], Row]) -> Row:
-    """What ``ask`` says, or the reason why it is missing."""
+    """Return the row of ``ask``, or one with the reason why it is missing."""
     try:
         return ask()
     except MissingToolError as error:
@@ -138,7 +138,7 @@ def _policies() -> list[Row]:
 
 
 def _backends() -> list[Row]:
-    """What computes codecs: the golden model, the kernels, and what packages add."""
+    """Return the backends: the golden model, the kernels, and those of other packages."""
     try:
         from actcodec.backends.backend import AUTO, NATIVE, TORCH, TRITON, added
         from actcodec.backends.native import build

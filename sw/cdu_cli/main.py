@@ -54,7 +54,7 @@ app = Commands(
 
 
 def _print_versions(wanted: bool) -> None:
-    """What ``--version`` does."""
+    """Print the versions if ``--version`` is given, and exit."""
     if wanted:
         for name, version in versions().items():
             typer.echo(f"{name} {version}")

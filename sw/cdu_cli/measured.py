@@ -1,4 +1,4 @@
-"""What benchmarks/configurations.py measured of the named configurations."""
+"""Figures of the named configurations, measured by benchmarks/configurations.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REGISTERS = f"{MAJOR}.{MINOR}"
 
 
 def tests_in_words(tests: dict[str, int]) -> str:
-    """How many of a configuration's tests passed, of all of them, and how many were skipped: ``492 of 510, 18 skipped``."""
+    """Return the numbers of tests that passed, of all tests, and of skipped ones: ``492 of 510, 18 skipped``."""
     passed = tests["tests"] - tests["skipped"] - tests["failures"]
     return f"{passed} of {tests['tests']}" + (f", {tests['skipped']} skipped" if tests["skipped"] else "")
 

@@ -36,7 +36,7 @@ MemoriesOption = Annotated[
 
 
 def bound(memories: Path | None) -> Memories:
-    """What the memories are made of, by the file of ``--memories``."""
+    """Return the memory macros in the file of ``--memories``."""
     from cdu.delivery.memories import Memories, read_memories
 
     return read_memories(memories) if memories else Memories()
@@ -153,7 +153,7 @@ def configuration(name: str, settings: list[str] | None) -> CduConfig:
 
 
 def distinct(option: str, names: list[str] | None) -> list[str]:
-    """What was given with an option that may be given several times; UserError for a name that was given twice."""
+    """Return the values of a repeatable option; raise UserError for a name that is given twice."""
     check_distinct(option, names)
     return names or []
 
@@ -173,7 +173,7 @@ def codec_backend(name: str, check: bool) -> Backend:
 
 
 def waiting(sentence: str) -> Status:
-    """What is shown on a terminal while something takes its time; names of files in it may have any characters."""
+    """Return a status line for a terminal; names of files in it may have any characters."""
     return Console(stderr=True).status(escape(sentence))
 
 

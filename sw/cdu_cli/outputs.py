@@ -60,7 +60,7 @@ def _flat(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two names are of one regular file, which need not be there; devices keep nothing that could be lost."""
+    """Return whether two names mean one regular file; devices keep nothing that could be lost."""
     try:
         return one.is_file() and one.samefile(other)
     except OSError:

@@ -29,13 +29,13 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def check_format(target: Path, container: bool) -> None:
-    """UserError for several tensors in a file for one."""
+    """Raise UserError if a container is written to a file for one array."""
     if container and target.suffix.lower() == ".npy":
         raise UserError(f"{target} has room for one array: use .npz, .safetensors or .pt for the tensors of a container")
 
 
 def write_tensors(target: Path, tensors: Mapping[str, Tensor], container: bool) -> None:
-    """Writes tensors as a whole file in the format of the target's ending.
+    """Write tensors as a whole file in the format of the target's ending.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def write_tensors(target: Path, tensors: Mapping[str, Tensor], container: bool) 
         A file that ends with .npz, .safetensors, .pt or .pth; with any other ending it becomes an .npy file, or an .npz file of
         a container.
     tensors
-        Tensors by name; one with the name "" unless they are of a container.
+        Tensors by name; without a container, one with the name "".
     container
         Whether the names are those of a container.
 
@@ -85,7 +85,7 @@ def _array(target: Path, tensor: Tensor) -> npt.NDArray[np.generic]:
 
 
 def _npy(array: npt.NDArray[np.generic]) -> tuple[bytes, memoryview]:
-    """Header and values of an .npy file."""
+    """Return header and values of an .npy file."""
     import numpy as np
 
     head = io.BytesIO()

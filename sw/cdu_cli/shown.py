@@ -1,4 +1,4 @@
-"""What a command shows of its work: how far it is on a terminal, then the files and the lines of its report."""
+"""Output of a command: progress on a terminal, then the files and the lines of its report."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class Shown(AbstractContextManager["Shown"]):
         self._bars.stop()
 
     def begin(self, what: str, total: int | None = None) -> None:
-        """See :class:`cdu_tools.progress.Progress`."""
+        """Implement :class:`~cdu_tools.progress.Progress`."""
         if self._bar is not None:
             self._bars.remove_task(self._bar)
         self._bar = self._bars.add_task(what, total=total)
 
     def step(self) -> None:
-        """See :class:`cdu_tools.progress.Progress`."""
+        """Implement :class:`~cdu_tools.progress.Progress`."""
         if self._bar is not None:
             self._bars.advance(self._bar)
 
     def say(self, line: str) -> None:
-        """See :class:`cdu_tools.progress.Progress`."""
+        """Implement :class:`~cdu_tools.progress.Progress`."""
         self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

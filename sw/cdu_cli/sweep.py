@@ -133,7 +133,7 @@ def _space(vary: list[str] | None, file: Path | None) -> dict[str, list[str]]:
 
 
 def _measured(text: str | None, block: str) -> list[str]:
-    """What is to be measured."""
+    """Return the names of the quantities to measure."""
     if text is None:
         return [_AREA, _RATE, _RATIO] if block == _UNIT else [_AREA, _RATIO]
     wanted = [part.strip() for part in text.split(",")]

@@ -1,4 +1,4 @@
-"""Compressing one tensor of a file: cast, codec, search for an option, exact copy, report."""
+"""Compression of one tensor of a file: cast, codec, search for an option, exact copy, report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CASTS = ("float32", "float16", "bfloat16")
 
 @dataclass(frozen=True)
 class CompressedTensor:
-    """A compressed tensor with what a report says of it."""
+    """Compressed tensor with the content of its report."""
 
     packed: Packed
     codec: str
@@ -34,11 +34,11 @@ class CompressedTensor:
 
     @property
     def ratio(self) -> float:
-        """The tensor's bytes by those of its stream."""
+        """Return the bytes of the tensor divided by those of its stream."""
         return self.original_bytes / self.packed.nbytes
 
     def as_json(self) -> dict[str, Any]:
-        """The entry in the file of --json; numbers that JSON does not have are None."""
+        """Return the entry for --json; NaN and infinity are None."""
         about: dict[str, Any] = {
             "codec": self.codec,
             "shape": list(self.shape),
@@ -55,7 +55,7 @@ class CompressedTensor:
         return about
 
     def line(self, name: str) -> str:
-        """One line of a report."""
+        """Return one line of a report."""
         parts = [f"{self.codec}, {self.dtype} {self.shape}", f"{self.packed.nbytes} bytes from {self.original_bytes}"]
         parts.append(f"ratio {self.ratio:.2f}")
         parts += [f"--{option} {value}" for option, value in self.found.items()]
@@ -102,7 +102,7 @@ class TensorCompression:
             self.goal.settings(self.codec, self.options)
 
     def compress(self, tensor: Tensor) -> CompressedTensor:
-        """Compresses a tensor; UserError where the codec does not take it, it cannot be cast, or the goal is missed."""
+        """Compress a tensor; raise UserError if the codec does not take it, it cannot be cast, or the goal is missed."""
         from actcodec.codecs import codec
         from actcodec.codecs.exact_copy import ExactCopy
         from actcodec.codecs.option_search import search
@@ -129,7 +129,7 @@ class TensorCompression:
         )
 
     def takes(self, tensor: Tensor) -> bool:
-        """Whether the codec takes tensors of this number format and shape."""
+        """Return whether the codec takes the number format and the shape of a tensor."""
         from actcodec.backends.job import FORMATS
         from actcodec.codecs import codec
 
@@ -137,7 +137,7 @@ class TensorCompression:
         return formats and codec(self.codec, backend=self.backend, **self.options).takes(tuple(tensor.shape))
 
     def _cast(self, tensor: Tensor) -> Tensor:
-        """The tensor in a number format that codecs take."""
+        """Return the tensor in a number format that codecs take."""
         import torch
         from actcodec.backends.job import FORMATS
         from actcodec.codecs.tensor_kinds import kind_of
@@ -164,10 +164,10 @@ class TensorCompression:
 
 
 def printed(name: str) -> str:
-    """The name of a tensor for one line of text; characters that no terminal shows as such are escaped."""
+    """Return the name of a tensor for one line of text, with control characters escaped."""
     return name if name.isprintable() else ascii(name)
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """The name of a number format as numpy and torch write it, ``float32``."""
+    """Return the name of a number format in numpy and torch, such as ``float32``."""
     return str(dtype).removeprefix("torch.")

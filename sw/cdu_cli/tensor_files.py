@@ -1,4 +1,4 @@
-"""Reading tensors from files of numpy, safetensors and torch, each when it is asked for."""
+"""Lazy reading of tensors from files of numpy, safetensors and torch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LENGTH_BYTES, _BRACE = 8, b"{"
 #: The file in an archive of torch that other archives do not have.
 _TORCH_INDEX = "data.pkl"
 _NO_TENSORS = "it is no .npy, .npz, .safetensors or torch (.pt) file"
-#: What the readers of damaged and foreign files raise.
+#: Errors that readers raise for damaged and foreign files.
 _BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
@@ -64,7 +64,7 @@ class Tensors:
 
 
 def read_tensors(sources: Sequence[Path], max_bytes: int | None) -> Tensors:
-    """Opens files and folders of tensors.
+    """Open files and folders of tensors.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def read_tensors(sources: Sequence[Path], max_bytes: int | None) -> Tensors:
     max_bytes
         Most bytes of one tensor; None for :func:`cdu_tools.memory.tensor_bytes`.
 
-    Raises UserError for what is no such file, for a name that two tensors have, and where there is no tensor.
+    Raises UserError for files of other formats, for a name that two tensors have, and if there is no tensor.
     """
     files = list(_files(sources))
     limit = tensor_bytes() if max_bytes is None else max_bytes
@@ -97,7 +97,7 @@ def read_tensors(sources: Sequence[Path], max_bytes: int | None) -> Tensors:
 
 
 def _files(sources: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """Files with the name that stands for each."""
+    """Yield files and the names that represent them."""
     for source in sources:
         if not source.is_dir():
             yield source, source.stem
@@ -110,7 +110,7 @@ def _files(sources: Sequence[Path]) -> Iterator[tuple[Path, str]]:
 
 
 def _file(path: Path, limit: int) -> Mapping[str, Load]:
-    """The tensors of one file by name."""
+    """Return the tensors of one file by name."""
     with opened(path) as file:
         begin = file.read(_LENGTH_BYTES + 1)
         if begin[: len(NPY_MAGIC)] == NPY_MAGIC:
@@ -129,7 +129,7 @@ def _file(path: Path, limit: int) -> Mapping[str, Load]:
 
 
 def _rest(path: Path, file: BinaryIO, begin: bytes, limit: int) -> bytes:
-    """All bytes of a pipe; UserError for more than the limit."""
+    """Return all bytes of a pipe; raise UserError for more than the limit."""
     parts, left = [begin], limit - len(begin) + 1
     while left > 0 and (part := file.read(min(left, 1 << 20))):
         parts.append(part)
@@ -150,7 +150,7 @@ def _archive(path: Path, whole: bytes | None, limit: int) -> Mapping[str, Load]:
 
 
 def _member(path: Path, whole: bytes | None, name: str, limit: int) -> Load:
-    """Loads one array of an .npz file."""
+    """Return a function that loads one array of an .npz file."""
 
     def load() -> Tensor:
         try:
@@ -164,7 +164,7 @@ def _member(path: Path, whole: bytes | None, name: str, limit: int) -> Load:
 
 
 def _tensor(path: Path, name: str, array: npt.NDArray[np.generic]) -> Tensor:
-    """The tensor of an array; ``|V2`` is what numpy makes of bfloat16."""
+    """Convert an array to a tensor; ``|V2`` is read as bfloat16, which numpy writes so."""
     import numpy as np
     import torch
 
@@ -230,14 +230,14 @@ def _torch(path: Path, whole: bytes | None, limit: int) -> Mapping[str, Load]:
 
 
 def _note_left_out(path: Path, what: str, names: Sequence[str]) -> None:
-    """Says what of a file is not compressed."""
+    """Print which parts of a file are not compressed."""
     if names:
         listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
         print(f"note: {what} of {path} are left out: {listed}", file=sys.stderr)
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """What stands in nested dicts and lists, with keys and indices joined by dots."""
+    """Yield the values in nested dicts and lists, with keys and indices joined by dots as names."""
     if isinstance(value, (Mapping, list, tuple)):
         for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from _leaves(inner, f"{name}.{key}" if name else str(key))
@@ -246,7 +246,7 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _checked(tensor: Tensor, what: str, limit: int) -> Tensor:
-    """A tensor that is not too large."""
+    """Return a tensor; raise UserError if it is larger than the limit."""
     if (size := tensor.numel() * tensor.element_size()) > limit:
         raise UserError(f"{what} has {size} bytes: {limit} are allowed, a greater --max-bytes allows more")
     return tensor.detach()

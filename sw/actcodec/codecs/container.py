@@ -24,18 +24,18 @@ _HEADER = struct.Struct("<4sB3sI")
 #: Bytes of the name and of the stream.
 _ENTRY = struct.Struct("<HQ")
 
-#: What an entry of a container holds.
+#: Tensor in a container.
 Entry = Compressed | JpegBaseCompressed | ExactCopy
 
 
 def size_of(lengths: Mapping[str, int]) -> int:
-    """Bytes of a container whose streams have these lengths."""
+    """Return the bytes of a container whose streams have these lengths."""
     entries = sum(_ENTRY.size + len(name.encode()) + length for name, length in lengths.items())
     return _HEADER.size + entries + CRC_BYTES
 
 
 def serialise(tensors: Mapping[str, Packed]) -> Iterator[bytes]:
-    """Yields the parts of a container one after the other, so that no more than one stream is made at a time.
+    """Yield the parts of a container in order; one stream is in memory at a time.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def _encoded(name: str) -> bytes:
 
 
 def parse(container: bytes, max_bytes: int | None = None) -> dict[str, Entry]:
-    """The compressed tensors of a container by name, on the CPU.
+    """Return the compressed tensors of a container by name, on the CPU.
 
     Raises BitstreamError for anything that is not exactly one intact container; OversizeError, before anything is made of it,
     where its tensors together have more than ``max_bytes``.
@@ -82,17 +82,17 @@ def parse(container: bytes, max_bytes: int | None = None) -> dict[str, Entry]:
 
 
 def entry_of(stream: bytes) -> Entry:
-    """The compressed tensor of one stream in a container; BitstreamError for none."""
+    """Return the compressed tensor of one stream in a container; raise BitstreamError if the bytes are no stream."""
     return exact_copy.parse(stream) if _is_exact(stream) else from_bytes(stream)
 
 
 def streams(read: Callable[[int], bytes], max_bytes: int | None = None) -> Iterator[tuple[str, bytes]]:
-    """Yields names and streams while it reads a container; no more is read than what the headers announce.
+    """Yield names and streams while reading a container; no more is read than the headers announce.
 
     Parameters
     ----------
     read
-        Reads so many bytes, or what there is at the end of the file.
+        Reads a number of bytes, or fewer at the end of the file.
     max_bytes
         As for :func:`parse`.
 
@@ -139,7 +139,7 @@ def streams(read: Callable[[int], bytes], max_bytes: int | None = None) -> Itera
 
 
 def _entry(take: Callable[[int], bytes]) -> tuple[str, int]:
-    """Name and length of the stream that follows."""
+    """Return the name and the length of the next stream."""
     length, size = _ENTRY.unpack(take(_ENTRY.size))
     try:
         return take(length).decode(), size

@@ -6,23 +6,23 @@ import struct
 import zlib
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 import torch
-from cdu_spec.bitstream import CRC_BYTES, BitstreamError
+from cdu_spec.bitstream import CRC_BYTES, BitstreamError, Dtype
 from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
+from actcodec.backends.job import DTYPES
 from actcodec.codecs.tensor_kinds import kind_of
 from actcodec.golden.bitstream import numbers, with_checksum
 
 MAGIC = b"CDX\x1a"
 VERSION = 1
-#: Number formats by their number in the stream; the first three are those of a compressed tensor.
+#: Number formats by their number in the stream: those of a compressed tensor, then others.
 NUMBER_FORMATS = (
-    torch.float32,
-    torch.bfloat16,
-    torch.float16,
+    *(DTYPES[number] for number in Dtype),
     torch.float64,
     torch.bool,
     torch.uint8,
@@ -45,34 +45,36 @@ class ExactHeader:
     dtype: torch.dtype
     shape: tuple[int, ...]
 
+    version: ClassVar[int] = VERSION
+
     def __post_init__(self) -> None:
         if len(self.shape) > _MAX_RANK or self.tensor_bytes >= 1 << 63:
             raise BitstreamError(f"shape {self.shape} does not fit an exact copy: ranks up to {_MAX_RANK} below 2**63 bytes do")
 
     @property
     def tensor_bytes(self) -> int:
-        """Bytes of the values."""
+        """Return the bytes of the values."""
         return prod(self.shape) * self.dtype.itemsize
 
     @property
     def sections(self) -> dict[str, int]:
-        """Bytes of each section, in order."""
+        """Return the bytes of each section, in order."""
         shape = len(self.shape) * _EXTENT.size
         return {"header": _HEADER.size, "shape": shape, "values": self.tensor_bytes, "checksum": CRC_BYTES}
 
     @property
     def stream_bytes(self) -> int:
-        """Length of the whole stream."""
+        """Return the length of the whole stream."""
         return sum(self.sections.values())
 
     def pack(self) -> bytes:
-        """The header and the shape as bytes."""
+        """Return the header and the shape as bytes."""
         fixed = _HEADER.pack(MAGIC, VERSION, NUMBER_FORMATS.index(self.dtype), len(self.shape), 0)
         return fixed + b"".join(map(_EXTENT.pack, self.shape))
 
     @classmethod
     def unpack_start(cls, stream: bytes | memoryview) -> ExactHeader:
-        """Read the header from the start of a stream, of which the rest need not be there; BitstreamError for none."""
+        """Read the header from the start of a stream; raise BitstreamError if there is none."""
         if len(stream) < _HEADER.size:
             raise BitstreamError(f"truncated stream: {len(stream)} bytes are fewer than a header of {_HEADER.size}")
         magic, version, number, rank, reserved = _HEADER.unpack_from(stream)
@@ -98,7 +100,7 @@ class ExactCopy:
 
     @classmethod
     def of(cls, x: Tensor) -> ExactCopy:
-        """Copies a tensor; UserError for a kind or number format that has no exact copy."""
+        """Copy a tensor; raise UserError for a kind or number format that has no exact copy."""
         if (kind := kind_of(x)) is not None:
             raise UserError(f"cannot keep {kind.name}: {kind.remedy}")
         if x.dtype not in NUMBER_FORMATS:
@@ -108,25 +110,25 @@ class ExactCopy:
 
     @property
     def header(self) -> ExactHeader:
-        """Number format and shape."""
+        """Return number format and shape."""
         return ExactHeader(self.tensor.dtype, tuple(self.tensor.shape))
 
     @property
     def nbytes(self) -> int:
-        """Length of the serialised stream."""
+        """Return the length of the serialised stream."""
         return self.header.stream_bytes
 
     def to_bytes(self) -> bytes:
-        """The serialised stream (docs/reference/bitstream.md, section 10)."""
+        """Return the serialised stream (docs/reference/bitstream.md, section 10)."""
         return with_checksum(self.header.pack(), self.tensor.reshape(-1).view(torch.uint8).numpy().data)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """A copy of the values; no backend has anything to compute."""
+        """Return a copy of the values; the backend computes nothing."""
         return self.tensor.clone()
 
 
 def parse(stream: bytes) -> ExactCopy:
-    """The copy of a stream; BitstreamError unless its length and its checksum are right."""
+    """Return the copy in a stream; raise BitstreamError unless its length and checksum are right."""
     header = ExactHeader.unpack_start(stream)
     if len(stream) != header.stream_bytes:
         raise BitstreamError(f"corrupted or truncated stream: {len(stream)} bytes, but its header says {header.stream_bytes}")

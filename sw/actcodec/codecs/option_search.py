@@ -1,4 +1,4 @@
-"""Finding the option of a codec that keeps to a largest error, or comes to a compression ratio."""
+"""Search for the option of a codec that keeps to a largest error or reaches a compression ratio."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from actcodec.codecs.reconstruction_error import reconstruction_error
 
 @dataclass(frozen=True)
 class Goal:
-    """What a search keeps to: a largest error or a compression ratio, one of the two.
+    """Goal of a search: either a largest error or a compression ratio.
 
     Parameters
     ----------
     max_error
-        Bound of ``max |y - x|``; the search takes the fewest bytes that keep to it.
+        Bound of ``max |y - x|``; the search takes the fewest bytes within it.
     ratio
-        Least ratio of the tensor's bytes to those of its stream; the search takes the least error that comes to it.
+        Least ratio of the tensor's bytes to those of its stream; the search takes the least error that reaches it.
     """
 
     max_error: float | None = None
@@ -42,7 +42,7 @@ class Goal:
 
     @property
     def option(self) -> str:
-        """The option of the command line that gives it."""
+        """Return the option of the command line that sets the goal."""
         return "--ratio" if self.max_error is None else "--max-error"
 
     @property
@@ -52,9 +52,9 @@ class Goal:
         return bound
 
     def settings(self, name: str, options: Mapping[str, Any]) -> tuple[str, Sequence[Any]]:
-        """The option to find and its values, those that keep to the goal most easily first.
+        """Return the option to find and its values, those that reach the goal most easily first.
 
-        UserError for a codec without such an option, and where ``options`` have it already.
+        Raises UserError for a codec without such an option, and if ``options`` set it.
         """
         if (found := ladder(name)) is None:
             others = ", ".join(one for one in STREAM_NAMES if ladder(one) is not None)
@@ -65,7 +65,7 @@ class Goal:
         return option, values if self.max_error is not None else values[::-1]
 
     def measured(self, x: Tensor, packed: Packed, backend: Backend) -> tuple[float, bool]:
-        """The number that the goal bounds, and whether the compressed tensor keeps to it."""
+        """Return the number that the goal bounds, and whether the compressed tensor reaches the goal."""
         if self.max_error is None:
             ratio = x.numel() * x.element_size() / packed.nbytes
             return ratio, ratio >= self._bound
@@ -75,14 +75,14 @@ class Goal:
 
 @dataclass(frozen=True)
 class Found:
-    """A tensor compressed with the option that was found."""
+    """Tensor compressed with the option that a search found."""
 
     packed: Packed
     options: dict[str, Any]  #: the option by its name
 
 
 def ladder(name: str) -> tuple[str, Sequence[Any]] | None:
-    """The option that trades error for bytes and its values, least error first; None for a codec without such an option."""
+    """Return the option that trades error for bytes and its values, least error first; None if the codec has none."""
     options = codec_options(name)
     if "dqt" in options:
         powers = [1 << shift for shift in range(LEAST_SHIFT, MAX_SHIFT + 1)]
@@ -95,7 +95,7 @@ def ladder(name: str) -> tuple[str, Sequence[Any]] | None:
 def search(
     x: Tensor, name: str, options: Mapping[str, Any], backend: Backend, goal: Goal, original: Tensor | None = None
 ) -> Found:
-    """Compresses a tensor with the option that keeps to a goal.
+    """Compress a tensor with the option that reaches a goal.
 
     Parameters
     ----------
@@ -106,16 +106,16 @@ def search(
     backend
         Computes the codec.
     goal
-        The result is measured, so it keeps to the goal.
+        Bound on the measured result.
     original
-        The values and the bytes to compare with, where ``x`` was cast from another number format.
+        Tensor to compare with, if ``x`` was cast from another number format.
 
-    Settings are tried by bisection, which supposes that coarser ones have fewer bytes and greater errors. UserError where
-    not even the first setting keeps to the goal: it says what that one comes to.
+    Settings are tried by bisection, which assumes that coarser ones have fewer bytes and greater errors. Raises UserError with
+    the result of the first setting if that one misses the goal.
     """
     option, values = goal.settings(name, options)
     best: Found | None = None
-    low, high = 0, len(values)  # settings below low keep to the goal, those from high on do not
+    low, high = 0, len(values)  # settings below low reach the goal, those from high on miss it
     while low < high:
         middle = (low + high) // 2 if best else 0
         setting = {option: values[middle]}

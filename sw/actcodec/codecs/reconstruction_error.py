@@ -1,4 +1,4 @@
-"""How far a reconstruction is from its tensor: largest error, RMS error and PSNR."""
+"""Errors of a reconstruction: largest error, RMS error and PSNR."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class ReconstructionError:
 
     @property
     def psnr(self) -> float:
-        """Peak signal-to-noise ratio in dB, 20 log10(value_range / rms); infinite where there is no error."""
+        """Return the peak signal-to-noise ratio in dB, 20 log10(value_range / rms); infinite without an error."""
         if self.rms == 0:
             return inf
         return 20 * log10(self.value_range / self.rms) if self.value_range > 0 and self.rms < inf else -inf
 
 
 def reconstruction_error(x: Tensor, y: Tensor) -> ReconstructionError:
-    """Compares a tensor with its reconstruction.
+    """Compare a tensor with its reconstruction.
 
     Parameters
     ----------

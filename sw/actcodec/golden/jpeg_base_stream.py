@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 import torch
 from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES, BitstreamError, Dtype, MatrixView, Mode
@@ -45,6 +46,8 @@ class JpegBaseHeader:
     pass1_bits: int
     divisors: tuple[int, ...]  #: 64 divisors 1..255 in zig-zag order
     tables: HuffmanTables = STANDARD
+
+    version: ClassVar[int] = VERSION
 
     def __post_init__(self) -> None:
         if len(self.shape) != 4 or not all(1 <= extent < 1 << 32 for extent in self.shape):

@@ -1,4 +1,4 @@
-"""How the last axes of a tensor are cut into blocks that share a scale, and into parts whose codes share bytes."""
+"""Division of the last axes of a tensor into blocks that share a scale and parts whose codes share bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GROUP = 32
 
 @dataclass(frozen=True)
 class Blocks:
-    """How the last axes of a tensor are cut: ``sizes`` replace the last ``axes`` ones in memory order."""
+    """Division of the last axes of a tensor: ``sizes`` replace the last ``axes`` ones in memory order."""
 
     axes: int
     sizes: tuple[int, ...]

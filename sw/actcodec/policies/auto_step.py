@@ -137,7 +137,7 @@ class Step:
             measurement.listen(operation, output)
         for parameter in operation.tensors():
             if is_parameter(parameter) and parameter.requires_grad and id(parameter) not in self._hooks:
-                self._hooks[id(parameter)] = parameter.register_hook(self._add_gradient)  # type: ignore[no-untyped-call]
+                self._hooks[id(parameter)] = parameter.register_hook(self._add_gradient)
 
     def closed(self, statistics: Statistics) -> None:
         """Collect the measurements of tensors that were kept with the codec of the policy's choice."""

@@ -147,7 +147,7 @@ def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, bud
             loss = subject.loss(*data)
         kept = storages.live - start
         storages.phase = BACKWARD
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         del loss
         if update is not None:
             storages.phase = UPDATE

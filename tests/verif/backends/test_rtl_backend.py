@@ -510,4 +510,4 @@ def test_files_through_the_unit(tmp_path):
     expected = actcodec.decompress(actcodec.from_bytes((tmp_path / "torch.cdu").read_bytes())).numpy()
     assert np.array_equal(np.load(tmp_path / "out.npy"), expected)
     with pytest.raises(UserError, match="--check"):
-        _run(compress_command, "compress", tmp_path / "in.npy", tmp_path / "x.cdu", "--check")
+        _run(compress_command, "compress", tmp_path / "in.npy", tmp_path / "x.cdu", "--backend", "torch", "--check")

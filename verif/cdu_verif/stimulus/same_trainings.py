@@ -37,7 +37,7 @@ class Training:
         self.optimizer.zero_grad()
         with compress_activations(self.model, self.policy, **self.options) as statistics:
             loss = F.cross_entropy(self.model(images), labels)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimizer.step()
         return loss.item(), statistics
 
