@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -16,7 +16,7 @@ from actcodec.graph.choices import LEAST_BYTES, Choices, action_of, allowed
 from actcodec.graph.formats import format_of
 from actcodec.graph.partition import KEEP, RECOMPUTE, Saved
 from actcodec.graph.plan import Item, Option, TooLittleError, choose
-from actcodec.graph.survey import Survey
+from actcodec.graph.survey import Part, Survey
 from actcodec.graph.timeline import BACKWARD, FORWARD
 
 #: A peak may differ from the budget by so much of it.
@@ -75,16 +75,17 @@ class Budget:
             starts.append(len(self.others))
             for place, moment in enumerate(forward):
                 mine = sum(size for size, birth in zip(inside, births, strict=True) if birth <= place)
-                self.others.append(moment.live - mine + kept_before)
+                self.others.append(moment.live - mine + kept_before + part.around[0])
             rest = []
             for place, moment in enumerate(backward):
                 mine = sum(size for size, death in zip(inside, deaths, strict=True) if place <= death)
-                rest.append(moment.live - mine + kept_before)
+                rest.append(moment.live - mine + kept_before + part.around[1])
             backwards.append((rest, number))
             for one, birth, death, choices in zip(saved, births, deaths, options, strict=True):
                 spans.append((number, one, starts[-1] + birth, death, choices, counts[one.key]))
                 counts[one.key] += 1
             kept_before += max(line.kept - sum(inside), 0)
+        self.others.append(kept_before + survey.between)
         ends: dict[int, int] = {}
         for rest, number in reversed(backwards):
             ends[number] = len(self.others)
@@ -105,37 +106,45 @@ class Budget:
         return found
 
     def choices(self, nbytes: int, error: float) -> tuple[Choices, list[Row]]:
-        """Return the choice whose predicted peak, times ``error``, is nearest to a budget; of the least peak if none is within.
+        """Return the best choice of a predicted peak, times ``error``, within a budget; of the least peak if none is within.
 
         The programme knows bytes of other values as they are with the first format. The graphs of what it picks tell the peak
         itself, by which it is corrected.
         """
-        scale, low, high, best = 1.0, 0.0, inf, None
+        scale, low, high = 1.0, 0.0, inf
+        found: list[tuple[int, Choices, list[Row]]] = []
         for _ in range(MOST_GUESSES):
             try:
                 choices, rows = self._picked(nbytes, scale)
-            except TooLittleError as too_little:
-                choices, rows = self._picked(too_little.least, scale)
+                is_least = False
+            except TooLittleError:
+                choices, rows = self._least()
+                is_least = True
             peak = int(error * self.peak(choices))
-            if best is None or distance(peak, nbytes) < distance(best[0], nbytes):
-                best = peak, choices, rows
-            if abs(peak - nbytes) <= TOLERANCE * nbytes or (peak <= nbytes and keeps_all(rows)):
+            found.append((peak, choices, rows))
+            if abs(peak - nbytes) <= TOLERANCE * nbytes or (peak <= nbytes and keeps_all(rows)) or (peak > nbytes and is_least):
                 break
             low, high = (scale, high) if peak > nbytes else (low, scale)
-            wanted = self._scale(rows, peak)
+            wanted = low if is_least else self._scale(rows, peak)
             between = (low + high) / 2 if low and high < inf else scale * peak / nbytes
             scale = wanted if low < wanted < high else between
-        assert best is not None
-        return best[1:]
+        return min(found, key=lambda one: preference(one[0], nbytes, one[2]))[1:]
 
     def peak(self, choices: Choices) -> int:
-        """Return the peak of the step with a choice, from the graphs that it makes."""
+        """Return the peak of the step with a choice, as the graphs that it makes tell without a compiler."""
+        return self._peak(choices, _told_peaks)
+
+    def scheduled_peak(self, choices: Choices) -> int:
+        """Return the peak of the step with a choice in inductor's own schedule, which takes longer to find."""
+        return self._peak(choices, Part.scheduled_peaks)
+
+    def _peak(self, choices: Choices, peaks: Callable[[Part, Callable[..., Any]], tuple[int, int, int]]) -> int:
         counts, kept, peak = Counter[str](), 0, 0
         for part in self._survey.parts:
-            _, _, line = part.timeline(lambda saved: [action_of(name) for name in choices.of(saved, counts)])
-            peak = max(peak, kept + line.peak)
-            kept += line.kept
-        return peak
+            forward, backward, mine = peaks(part, lambda saved: [action_of(name) for name in choices.of(saved, counts)])
+            peak = max(peak, kept + forward + part.around[0], kept + backward + part.around[1])
+            kept += mine
+        return max(peak, kept + self._survey.between)
 
     def _picked(self, nbytes: int, scale: float) -> tuple[Choices, list[Row]]:
         """Return the best choice within a budget if all that is not kept has ``scale`` times its bytes."""
@@ -143,6 +152,13 @@ class Budget:
         picked = choose(items, [int(scale * other) for other in self.others], nbytes, self._most_work)
         rows = [Row(row.part, row.saved, row.key, row.item, one) for row, one in zip(self.rows, picked, strict=True)]
         return Choices(self._default, {row.key: row.chosen.action for row in rows if row.chosen}), rows
+
+    def _least(self) -> tuple[Choices, list[Row]]:
+        """Return the choice of the least peak, as the programme sees it."""
+        try:
+            return self._picked(0, 1.0)
+        except TooLittleError as too_little:
+            return self._picked(too_little.least, 1.0)
 
     def _scale(self, rows: Sequence[Row], peak: int) -> float:
         """Return the scale with which the programme sees a choice have a peak."""
@@ -158,9 +174,18 @@ class Budget:
         return high
 
 
-def distance(peak: int, nbytes: int) -> tuple[bool, int]:
-    """Return how far a peak is from a budget; one within it is nearer than one above it."""
-    return peak > nbytes * (1 + TOLERANCE), abs(peak - nbytes)
+def preference(peak: int, nbytes: int, rows: Sequence[Row]) -> tuple[bool, float, int]:
+    """Return what is less for a better choice: one within the budget, with the least error of the gradient; else the peak."""
+    loss = sum(row.chosen.loss for row in rows if row.chosen is not None)
+    return (True, peak, 0) if peak > nbytes * (1 + TOLERANCE) else (False, loss, peak)
+
+
+def _told_peaks(part: Part, choose: Callable[..., Any]) -> tuple[int, int, int]:
+    _, _, line = part.timeline(choose)
+    forward, backward = (
+        max((one.live for one in line.moments if one.phase == phase), default=0) for phase in (FORWARD, BACKWARD)
+    )
+    return forward, backward, line.kept
 
 
 def keeps_all(rows: Sequence[Row]) -> bool:

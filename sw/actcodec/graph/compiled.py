@@ -14,7 +14,7 @@ import torch
 from cdu_tools.errors import UserError
 from torch import fx, nn
 
-from actcodec.graph.budget import TOLERANCE, Budget, Row, distance, keeps_all
+from actcodec.graph.budget import TOLERANCE, Budget, Row, keeps_all, preference
 from actcodec.graph.choices import Choices, action_of
 from actcodec.graph.fallback import Fallback, plain_call, raise_own, reason, state_of
 from actcodec.graph.formats import format_of
@@ -128,33 +128,56 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
         survey = Survey([format_of(name) for name in names])
         _compile(model, lambda graph, inputs: compile_in_parts(graph, inputs, survey.compile_part, parts))
         step()
+        _clear(model)
+        survey.count(step, device)
         plan = Budget(survey, names, recompute)
-        tried: list[tuple[int, Compiled]] = []
+        tried: list[Compiled] = []
         error = 1.0
         for _ in range(MOST_TRIES):
-            choices, rows = plan.choices(nbytes, error)
-            if any(choices == one.choices for _, one in tried):
+            choices, rows, told = _scheduled(plan, nbytes, error)
+            if any(choices == one.choices for one in tried):
                 break
             found = Compiled(model, choices, parts, rows)
             step()
-            peak = found.peak = _measured(model, step, device)
-            tried.append((peak, found))
-            if abs(peak - nbytes) <= TOLERANCE * nbytes or (peak <= nbytes and keeps_all(rows)):
+            found.peak = _measured(model, step, device)
+            tried.append(found)
+            if abs(found.peak - nbytes) <= TOLERANCE * nbytes or (found.peak <= nbytes and keeps_all(rows)):
                 break
-            error = peak / plan.peak(choices)
-        peak, best = min(tried, key=lambda one: distance(one[0], nbytes))
-        if peak > nbytes * (1 + TOLERANCE):
-            raise TooLittleError(nbytes, min(peak for peak, _ in tried))
+            error = found.peak / told
+        best = min(tried, key=lambda one: preference(one.peak or 0, nbytes, one.rows))
+        if best.peak is not None and best.peak > nbytes * (1 + TOLERANCE):
+            raise TooLittleError(nbytes, best.peak)
         if best is not found:
             _compile(model, _Backend(best.choices, parts))
             step()
     return best
 
 
-def _measured(model: nn.Module, step: Step, device: torch.device) -> int:
+def _scheduled(plan: Budget, nbytes: int, error: float) -> tuple[Choices, list[Row], int]:
+    """Return the best choice whose peak in inductor's schedule, times ``error``, is within a budget, and that peak."""
+    found: list[tuple[Choices, list[Row], int]] = []
+    told = error
+    for _ in range(MOST_TRIES):
+        choices, rows = plan.choices(nbytes, told)
+        if any(choices == one for one, _, _ in found):
+            break
+        peak = plan.scheduled_peak(choices)
+        found.append((choices, rows, peak))
+        if abs(error * peak - nbytes) <= TOLERANCE * nbytes or (error * peak <= nbytes and keeps_all(rows)):
+            break
+        told = error * peak / plan.peak(choices)
+    return min(found, key=lambda one: preference(int(error * one[2]), nbytes, one[1]))
+
+
+def _clear(model: nn.Module) -> None:
+    """Let gradients be tensors of zeros, which a step adds to."""
     for parameter in model.parameters():
         if parameter.requires_grad:
             parameter.grad = torch.zeros_like(parameter)
+
+
+def _measured(model: nn.Module, step: Step, device: torch.device) -> int:
+    _clear(model)
     return peak_of_step(step, device)
 
 

@@ -28,7 +28,7 @@ class GraphPair:
 
     def __init__(self, forward: fx.GraphModule, backward: fx.GraphModule, outputs: int, static: frozenset[int]) -> None:
         self.forward, self.backward = forward.graph, backward.graph
-        self._modules = forward, backward
+        self.modules = forward, backward
         end = self.forward.output_node()
         values = list(end.args[0])  # type: ignore[arg-type]
         self.returned: list[Any] = values[:outputs]
@@ -88,11 +88,11 @@ class GraphPair:
         if "output_stack_traces" in end.meta:
             traces = (value.meta.get("stack_trace") if isinstance(value, fx.Node) else None for value in values)
             end.meta["output_stack_traces"] = list(traces)
-        for module in self._modules:
+        for module in self.modules:
             module.graph.eliminate_dead_code()
             module.graph.lint()
             module.recompile()
-        return self._modules
+        return self.modules
 
     def trace(
         self, graph: fx.Graph, function: Callable[..., Any], values: Sequence[fx.Node], *settings: Hashable
@@ -108,7 +108,7 @@ class GraphPair:
                 self._traces[key] = make_fx(lambda one: function(*settings, *one), decompositions(), tracing_mode="real")(given)
         traced = self._traces[key]
         known = dict(zip(traced.graph.find_nodes(op="placeholder"), values, strict=True))
-        owner = self._modules[graph is self.backward]
+        owner = self.modules[graph is self.backward]
         for node in traced.graph.nodes:
             if node.op == "output":
                 results = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)

@@ -47,6 +47,7 @@ class Timeline:
 
     moments: tuple[Moment, ...]  #: in the order of the graphs
     kept: int  #: bytes between forward and backward, the model's outputs included
+    begin: int  #: bytes when the backward begins, gradients of the outputs included
     at_peak: tuple[Buffer, ...]  #: what lives at the worst moment; a loop that writes over a buffer counts beside it
 
     @property
@@ -100,9 +101,9 @@ def peak_of(
     second = _Run(BACKWARD, backward, kept, workspace, layouts)
     given = {root: size for root in {*held, *saved} if (size := first.bytes(root))}
     stays = dict.fromkeys(held - lost, inf) | {second.root(node): inf for node in backward.output_node().all_input_nodes}
-    second.follow({root: size for root, size in given.items() if root not in lost - saved}, stays)
+    begin = second.follow({root: size for root, size in given.items() if root not in lost - saved}, stays)
     worst = max((first, second), key=lambda run: run.peak)
-    return Timeline((*first.moments, *second.moments), sum(given.values()), worst.at_peak)
+    return Timeline((*first.moments, *second.moments), sum(given.values()), begin, worst.at_peak)
 
 
 def outputs_of(graph: fx.Graph) -> list[fx.Node]:
@@ -172,7 +173,7 @@ def _is_laid_out_again(node: fx.Node) -> bool:
     return read and value.dim() in formats and not value.is_contiguous(memory_format=formats[value.dim()])
 
 
-def _workspace(node: fx.Node) -> int:
+def workspace_of(node: fx.Node) -> int:
     """Return bytes beside a convolution's results on the CPU: oneDNN lays weights out again, and their gradients twice."""
     if node.target is torch.ops.aten.convolution.default:
         return bytes_of(node.all_input_nodes[1].meta.get("val"))
@@ -294,8 +295,8 @@ class _Run:
     def _phase(self, node: fx.Node) -> str:
         return self.phase if node.graph is self.graph else FORWARD
 
-    def follow(self, given: Mapping[fx.Node, int], last: Mapping[fx.Node, float]) -> None:
-        """Let the graph run, with what is there before it; ``last`` names roots that stay."""
+    def follow(self, given: Mapping[fx.Node, int], last: Mapping[fx.Node, float]) -> int:
+        """Let the graph run, with what is there before it; ``last`` names roots that stay. Return bytes at the beginning."""
         order = [node for node in self.graph.nodes if node in self._inputs]
         when: dict[fx.Node, float] = {}
         for place, node in enumerate(order):
@@ -305,7 +306,7 @@ class _Run:
         for node in self.graph.find_nodes(op="placeholder"):
             if self.phase == BACKWARD and node.name not in self.kept:
                 live[node] = bytes_of(node.meta.get("val"))
-        now = sum(live.values())
+        begin = now = sum(live.values())
         for place, node in enumerate(order):
             parts = [user for user in node.users if user.target is operator.getitem] or [node]
             dying = [one for one in self._inputs[node] if when[one] == place and one in live]
@@ -314,10 +315,11 @@ class _Run:
             over = self._kinds[node] == _LOOP and any(live[one] == made[node] and _name(one) not in _WRITES for one in dying)
             live |= made
             now += sum(made.values())
-            moment = now - (made[node] if over else 0) + (_workspace(node) if self._cpu and self.workspace else 0)
+            moment = now - (made[node] if over else 0) + (workspace_of(node) if self._cpu and self.workspace else 0)
             self.moments.append(Moment(self.phase, node.name, moment))
             if moment > self.peak:
                 self.peak = moment
                 self.at_peak = tuple(Buffer(self._phase(one), one.name, size) for one, size in live.items() if size)
             for one in (*dying, *(part for part in parts if part not in when)):
                 now -= live.pop(one)
+        return begin
