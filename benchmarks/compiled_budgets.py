@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
+import actcodec
 from cdu_tools.files import write_whole
 from cdu_tools.marks import Marks
 from cdu_tools.report import Table
-from compiled_means import EAGER, MEANS, Means, budgeted
+from compiled_means import EAGER, MEANS, Means, Step
 from compiled_measure import measure
+from compiled_networks import Network
 from compiled_page import PAGE
 from compiled_worker import Memory, Worker
+from torch import nn
 from torch_means import PLAIN
 
 ROWS = PAGE.with_name("compiled_budgets.csv")
@@ -46,7 +49,7 @@ def sweep(network: str, count: int, autocast: bool, rounds: int) -> list[Asked]:
     """Ask for ``count`` budgets, 2 or more, at equal distances from the floor to the peak of a step that codes nothing."""
     floor, exact = _floor(network, autocast), _exact_peak(network, autocast)
     budgets = [floor + (exact - floor) * place // (count - 1) for place in range(count)]
-    means = {str(budget): Means(partial(budgeted, budget), compiles=True, own=True) for budget in budgets}
+    means = {str(budget): Means(partial(_budgeted, budget), compiles=True, own=True) for budget in budgets}
     rows = measure(network, {EAGER: MEANS[EAGER], PLAIN: MEANS[PLAIN], **means}, autocast, rounds)
     found = []
     for row in rows:
@@ -89,9 +92,13 @@ def write(rows: Sequence[Asked]) -> None:
     write_whole(ROWS, table(rows).csv())
 
 
+def _budgeted(budget: int, model: nn.Module, network: Network, step: Step) -> None:
+    actcodec.compiled(model, budget=budget, step=step)
+
+
 def _floor(network: str, autocast: bool) -> int:
     """Ask for two bytes, as one is the whole peak, and read the floor in the refusal."""
-    with closing(Worker(network, Means(partial(budgeted, 2), compiles=True, own=True), autocast)) as worker:
+    with closing(Worker(network, Means(partial(_budgeted, 2), compiles=True, own=True), autocast)) as worker:
         try:
             worker.call("first")
         except RuntimeError as refusal:
@@ -103,7 +110,7 @@ def _floor(network: str, autocast: bool) -> int:
 
 def _exact_peak(network: str, autocast: bool) -> int:
     """Measure the peak under a budget that is beyond need: values are kept as they are, or computed again at no cost."""
-    with closing(Worker(network, Means(partial(budgeted, _BEYOND_NEED), compiles=True, own=True), autocast)) as worker:
+    with closing(Worker(network, Means(partial(_budgeted, _BEYOND_NEED), compiles=True, own=True), autocast)) as worker:
         worker.call("first")
         memory: Memory = worker.call("memory")
     return memory.peak

@@ -68,11 +68,6 @@ def _coded(name: str, model: nn.Module, network: Network, step: Step) -> None:
     actcodec.compiled(model, name)
 
 
-def budgeted(budget: float, model: nn.Module, network: Network, step: Step) -> None:
-    """Compile a model under a budget in bytes, or in a share of the eager peak."""
-    actcodec.compiled(model, budget=budget, step=step)
-
-
 def _with_policy(name: str, model: nn.Module, network: Network) -> AbstractContextManager[Any]:
     return actcodec.compress_activations(model, named_policy(name)[1])
 
@@ -87,7 +82,6 @@ MEANS = {
     "checkpoint per block": Means(_checkpointed),
     **{name: Means(_compiled, compiling, compiles=True) for name, compiling in TORCH_MEANS.items()},
     "compiled, int8": Means(partial(_coded, "int8"), compiles=True, own=True),
-    "compiled, budget 0.22": Means(partial(budgeted, 0.22), compiles=True, own=True),
     "hooks, int8-rows": Means(hooks=partial(_with_policy, "int8-rows"), own=True),
     "hooks, mxint8": Means(hooks=partial(_with_policy, "mxint8"), own=True),
     "hooks, nvfp4": Means(hooks=partial(_with_policy, "nvfp4"), own=True),
