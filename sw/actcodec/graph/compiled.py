@@ -14,12 +14,12 @@ import torch
 from cdu_tools.errors import UserError
 from torch import fx, nn
 
-from actcodec.graph.budget import Budget, Row
+from actcodec.graph.budget import TOLERANCE, Budget, Row, keeps_all, preference
 from actcodec.graph.choices import Choices, action_of
 from actcodec.graph.fallback import Fallback, plain_call, raise_own, reason, state_of
 from actcodec.graph.formats import format_of
 from actcodec.graph.live_bytes import peak_of_step
-from actcodec.graph.partition import KEEP, Action, Partitioner, Saved
+from actcodec.graph.partition import Action, Partitioner, Saved
 from actcodec.graph.plan import TooLittleError, table
 from actcodec.graph.segments import Roles, compile_in_parts
 from actcodec.graph.survey import Survey
@@ -29,8 +29,6 @@ from actcodec.graph.torch_private import CompilerError, check_version, inductor,
 FORMATS = ("int8", "int6", "int5", "int4-group", "int4")
 #: Times that a choice is compiled and measured, at most.
 MOST_TRIES = 4
-#: A measured peak may differ from the budget by so much of it.
-TOLERANCE = 0.02
 
 Step = Callable[[], object]
 
@@ -130,43 +128,56 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
         survey = Survey([format_of(name) for name in names])
         _compile(model, lambda graph, inputs: compile_in_parts(graph, inputs, survey.compile_part, parts))
         step()
+        _clear(model)
+        survey.count(step, device)
         plan = Budget(survey, names, recompute)
         tried: list[Compiled] = []
-        scale = 1.0
+        error = 1.0
         for _ in range(MOST_TRIES):
-            try:
-                choices, rows = plan.choices(nbytes, scale, names[0])
-            except TooLittleError as error:
-                choices, rows = plan.choices(error.least, scale, names[0])
+            choices, rows, told = _scheduled(plan, nbytes, error)
             if any(choices == one.choices for one in tried):
                 break
             found = Compiled(model, choices, parts, rows)
-            tried.append(found)
             step()
             found.peak = _measured(model, step, device)
-            is_exact = all(row.chosen is not None and row.chosen.action == KEEP for row in rows)
-            if abs(found.peak - nbytes) <= TOLERANCE * nbytes or (is_exact and found.peak <= nbytes):
+            tried.append(found)
+            if abs(found.peak - nbytes) <= TOLERANCE * nbytes or (found.peak <= nbytes and keeps_all(rows)):
                 break
-            scale = plan.scale(rows, found.peak)
-        best = min(tried, key=lambda one: _distance(one.peak, nbytes))
-        if (best.peak or 0) > nbytes * (1 + TOLERANCE):
-            raise TooLittleError(nbytes, min(one.peak or 0 for one in tried))
+            error = found.peak / told
+        best = min(tried, key=lambda one: preference(one.peak or 0, nbytes, one.rows))
+        if best.peak is not None and best.peak > nbytes * (1 + TOLERANCE):
+            raise TooLittleError(nbytes, best.peak)
         if best is not found:
             _compile(model, _Backend(best.choices, parts))
             step()
     return best
 
 
-def _distance(peak: int | None, nbytes: int) -> tuple[bool, int]:
-    """Return how far a peak is from a budget; one within it is nearer than one above it."""
-    assert peak is not None
-    return peak > nbytes * (1 + TOLERANCE), abs(peak - nbytes)
+def _scheduled(plan: Budget, nbytes: int, error: float) -> tuple[Choices, list[Row], int]:
+    """Return the best choice whose peak in inductor's schedule, times ``error``, is within a budget, and that peak."""
+    found: list[tuple[Choices, list[Row], int]] = []
+    told = error
+    for _ in range(MOST_TRIES):
+        choices, rows = plan.choices(nbytes, told)
+        if any(choices == one for one, _, _ in found):
+            break
+        peak = plan.scheduled_peak(choices)
+        found.append((choices, rows, peak))
+        if abs(error * peak - nbytes) <= TOLERANCE * nbytes or (error * peak <= nbytes and keeps_all(rows)):
+            break
+        told = error * peak / plan.peak(choices)
+    return min(found, key=lambda one: preference(int(error * one[2]), nbytes, one[1]))
 
 
-def _measured(model: nn.Module, step: Step, device: torch.device) -> int:
+def _clear(model: nn.Module) -> None:
+    """Let gradients be tensors of zeros, which a step adds to."""
     for parameter in model.parameters():
         if parameter.requires_grad:
             parameter.grad = torch.zeros_like(parameter)
+
+
+def _measured(model: nn.Module, step: Step, device: torch.device) -> int:
+    _clear(model)
     return peak_of_step(step, device)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor, fx
 
-from actcodec.graph.formats import Format, layout_of
+from actcodec.graph.formats import Format, Layout, layout_of
 from actcodec.graph.pair import GraphPair, ancestors, operation
 from actcodec.graph.timeline import is_view
 
@@ -36,13 +36,17 @@ def code(pair: GraphPair, node: fx.Node, form: Format) -> None:
         else:
             given = taken
         with pair.backward.inserting_before(user):
-            (decoded,) = pair.trace(pair.backward, lambda *given: form.unpack(given, layout), given)
+            (decoded,) = pair.trace(pair.backward, _unpacked, given, form, layout)
             known = {old: decoded}
             for one in read:
                 user.replace_input_with(one, _viewed(pair, one, known))
     for one in _views_of(old):
         pair.backward.erase_node(one)
     pair.drop(node)
+
+
+def _unpacked(form: Format, layout: Layout, *parts: Tensor) -> Tensor:
+    return form.unpack(parts, layout)
 
 
 def _uses(taken: fx.Node) -> Iterator[tuple[fx.Node, list[fx.Node]]]:
@@ -83,10 +87,9 @@ def separate(pair: GraphPair) -> None:
                 continue
             if all(user in chain or user is node for one in chain for user in one.users):
                 continue
-            order = {one: index for index, one in enumerate(pair.backward.nodes)}
             known: dict[fx.Node, fx.Node] = {}
             with pair.backward.inserting_before(node):
-                for one in sorted(chain, key=order.__getitem__):
+                for one in sorted(chain):
                     known[one] = pair.backward.node_copy(one, partial(_copied, known))
             node.replace_input_with(argument, known[argument])
 
@@ -165,19 +168,16 @@ def _after(pair: GraphPair, parts: list[fx.Node], leaf: fx.Node, user: fx.Node) 
     needed = {leaf, *ancestors(leaf)}
     _move_before(user, needed)
     for step in reversed(list(pair.backward.nodes)):
-        if step.op != "call_function" or step in needed or not step.users:
-            continue
-        order = {node: index for index, node in enumerate(pair.backward.nodes)}
-        first = min(step.users, key=order.__getitem__)
-        if order[step] < order[user] < order[first] and first.op != "output":
-            first.prepend(step)
+        if step < user and step.op == "call_function" and step not in needed and step.users:
+            first = min(step.users)
+            if user < first and first.op != "output":
+                first.prepend(step)
     return _once_there(pair, parts, leaf, user)
 
 
 def _move_before(user: fx.Node, needed: set[fx.Node]) -> None:
     """Move those of some nodes that come after an operation before it, in their order."""
-    order = {node: index for index, node in enumerate(user.graph.nodes)}
-    for step in sorted((node for node in needed if order[node] > order[user]), key=order.__getitem__):
+    for step in sorted(node for node in needed if user < node):
         user.prepend(step)
 
 

@@ -43,14 +43,18 @@ def _halve(pair: GraphPair, node: fx.Node, half: int) -> None:
         return _BACKWARD(*parts, *settings, **node.kwargs)
 
     with pair.backward.inserting_before(node):
-        one = pair.trace(pair.backward, lambda *values: backward(0, *values), tensors)
-        other = pair.trace(pair.backward, lambda *values: backward(half, *values), tensors)
-        both = pair.trace(pair.backward, lambda *values: list(map(_joined, values[:3], values[3:])), one + other)
+        one = pair.trace(pair.backward, backward, tensors, 0)
+        other = pair.trace(pair.backward, backward, tensors, half)
+        both = pair.trace(pair.backward, _all_joined, one + other)
     pair.follows[other[0].all_input_nodes[0]] = one[0]
     for part in list(node.users):
         part.replace_all_uses_with(both[part.args[1]])  # type: ignore[index]
         pair.backward.erase_node(part)
     pair.backward.erase_node(node)
+
+
+def _all_joined(*values: Tensor) -> list[Tensor]:
+    return list(map(_joined, values[:3], values[3:]))
 
 
 def _joined(one: Tensor, other: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -28,7 +28,7 @@ class GraphPair:
 
     def __init__(self, forward: fx.GraphModule, backward: fx.GraphModule, outputs: int, static: frozenset[int]) -> None:
         self.forward, self.backward = forward.graph, backward.graph
-        self._modules = forward, backward
+        self.modules = forward, backward
         end = self.forward.output_node()
         values = list(end.args[0])  # type: ignore[arg-type]
         self.returned: list[Any] = values[:outputs]
@@ -39,6 +39,7 @@ class GraphPair:
         #: inputs that are parameters or buffers
         self.parameters = {node for place, node in enumerate(inputs) if place in static}
         self.tangents = {node for node in self._taken.values() if node.name.startswith("tangents")}  #: gradients of the outputs
+        self._traces: dict[Hashable, fx.GraphModule] = {}
         self.coded: dict[str, list[fx.Node]] = {}  #: inputs of the backward that are the parts of a value, by its name
         self.follows: dict[fx.Node, fx.Node] = {}  #: operations of the backward whose values are decoded only after another one
         self.made: dict[str, fx.Node] = {node.name: node for node in self.forward.nodes}  #: nodes of the forward by name
@@ -87,19 +88,27 @@ class GraphPair:
         if "output_stack_traces" in end.meta:
             traces = (value.meta.get("stack_trace") if isinstance(value, fx.Node) else None for value in values)
             end.meta["output_stack_traces"] = list(traces)
-        for module in self._modules:
+        for module in self.modules:
             module.graph.eliminate_dead_code()
             module.graph.lint()
             module.recompile()
-        return self._modules
+        return self.modules
 
-    def trace(self, graph: fx.Graph, function: Callable[..., Any], values: Sequence[fx.Node]) -> list[fx.Node]:
-        """Insert what a function of tensors computes at the graph's place of insertion; return the nodes of its results."""
+    def trace(
+        self, graph: fx.Graph, function: Callable[..., Any], values: Sequence[fx.Node], *settings: Hashable
+    ) -> list[fx.Node]:
+        """Insert what a function of settings and tensors computes at the graph's place of insertion; return its results' nodes.
+
+        It is traced once for the same settings and tensors of the same layouts.
+        """
         given = [node.meta["val"] for node in values]
-        with given[0].fake_mode:
-            traced = make_fx(lambda one: function(*one), decompositions(), tracing_mode="real")(given)
+        key = function, settings, tuple((one.dtype, one.device, str(one.shape), str(one.stride())) for one in given)
+        if key not in self._traces:
+            with given[0].fake_mode:
+                self._traces[key] = make_fx(lambda one: function(*settings, *one), decompositions(), tracing_mode="real")(given)
+        traced = self._traces[key]
         known = dict(zip(traced.graph.find_nodes(op="placeholder"), values, strict=True))
-        owner = self._modules[graph is self.backward]
+        owner = self.modules[graph is self.backward]
         for node in traced.graph.nodes:
             if node.op == "output":
                 results = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)

@@ -65,15 +65,8 @@ def recompute(pair: GraphPair, node: fx.Node) -> None:
     def copied(argument: fx.Node) -> fx.Node:
         return known[argument] if argument in known else pair.keep(argument)
 
-    first = _first_user(old)
-    with pair.backward.inserting_before(first):
+    with pair.backward.inserting_before(min(old.users)):
         for step in steps:
             known[step] = pair.backward.node_copy(step, copied)
     old.replace_all_uses_with(known[node])
     pair.drop(node)
-
-
-def _first_user(node: fx.Node) -> fx.Node:
-    """Return the user that comes first in the graph."""
-    order = {one: place for place, one in enumerate(node.graph.nodes)}
-    return min(node.users, key=order.__getitem__)

@@ -13,9 +13,11 @@ from actcodec.graph.choices import LEAST_BYTES
 from actcodec.graph.formats import Format, layout_of
 from actcodec.graph.pair import GraphPair
 from actcodec.graph.partition import Partitioner, Saved, keep_exact_masks, saved_values
+from actcodec.graph.schedule import scheduled_peaks
 from actcodec.graph.segments import Roles
 from actcodec.graph.timeline import Timeline, peak_of
-from actcodec.graph.torch_private import recorded_part
+from actcodec.graph.torch_private import recorded_part, storage_is_gone
+from actcodec.saved.allocations import bytes_at_marks, mark
 
 
 @dataclass
@@ -27,9 +29,13 @@ class Part:
     plain: tuple[fx.GraphModule, fx.GraphModule] | None = None  #: as min-cut leaves them
     static: frozenset[int] = frozenset()
     outputs: int = 0
+    gone: list[Callable[[], bool]] = field(default_factory=list)  #: whether the memory of each output is free
+    released: frozenset[int] = frozenset()  #: places of the outputs whose memory was free when the backward began
     squares: dict[str, dict[str, float]] = field(default_factory=dict)  #: squared error of own gradients by value and format
     passed: dict[str, dict[str, float]] = field(default_factory=dict)  #: squared relative error of gradients passed on
     own: float = 0.0  #: squares of the gradients of parameters
+    alive: list[tuple[Callable[[], bool], int]] = field(default_factory=list)  #: whether memory that it made is free, and bytes
+    around: tuple[int, int] = (0, 0)  #: bytes that no part made, when the forward and when the backward begins
 
     def timeline(self, choose: Callable[[Sequence[Saved]], Sequence[Any]]) -> tuple[GraphPair, list[Saved], Timeline]:
         """Return the graphs, the kept values and the live bytes when values are kept as ``choose`` says."""
@@ -44,7 +50,12 @@ class Part:
 
         Partitioner(remembered, self.roles).apply(pair)
         pair.finish()
-        return pair, found, peak_of(pair.forward, pair.backward, layouts=False)
+        return pair, found, peak_of(pair.forward, pair.backward, layouts=False, released=self.released)
+
+    def scheduled_peaks(self, choose: Callable[[Sequence[Saved]], Sequence[Any]]) -> tuple[int, int, int]:
+        """Return the peaks of forward and backward in inductor's schedule, and the bytes between them."""
+        pair, _, line = self.timeline(choose)
+        return *scheduled_peaks(*pair.modules, line), line.kept
 
 
 def _copy(graph: fx.Graph) -> fx.Graph:
@@ -53,6 +64,29 @@ def _copy(graph: fx.Graph) -> fx.Graph:
     for node in graph.nodes:
         known[node] = new.node_copy(node, known.__getitem__)
     return new
+
+
+_FORWARD, _MADE, _BACKWARD = "forward", "made", "backward"
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A moment at which bytes are counted: when a part's forward begins, when it ends, or when its backward begins."""
+
+    part: Part
+    kind: str
+    nbytes: int  #: bytes that the parts made
+
+
+def _memory_of(values: Sequence[Any], without: Sequence[Any]) -> list[tuple[Callable[[], bool], int]]:
+    """Return for each storage of tensors, those of other ones left out, whether it is free, and its bytes."""
+    known = {one.untyped_storage()._cdata for one in without if isinstance(one, Tensor)}
+    found = []
+    for one in values:
+        if isinstance(one, Tensor) and one.untyped_storage()._cdata not in known:
+            known.add(one.untyped_storage()._cdata)
+            found.append((storage_is_gone(one), one.untyped_storage().nbytes()))
+    return found
 
 
 class Survey:
@@ -66,6 +100,8 @@ class Survey:
 
     def __init__(self, formats: Sequence[Format]) -> None:
         self.formats, self.parts = tuple(formats), list[Part]()
+        self.between = 0  #: most bytes that no part made, between the forward and the backward
+        self._seen: list[_Seen] | None = None  #: of marks; None unless bytes are counted
 
     def compile_part(self, graph: fx.GraphModule, inputs: Sequence[Any], roles: Roles) -> Callable[..., Any]:
         """Return a part that runs operation by operation and measures in its backward."""
@@ -84,9 +120,46 @@ class Survey:
         def measure(backward: fx.GraphModule, values: Sequence[Any]) -> Any:
             return self._measured(part, backward, values)
 
-        return recorded_part(graph, inputs, edit, measure)
+        def run(forward: fx.GraphModule, values: Sequence[Any]) -> Any:
+            self._note(part, _FORWARD)
+            found = forward(*values)
+            part.alive = _memory_of(found, values)
+            self._note(part, _MADE)
+            part.gone = [storage_is_gone(one) if isinstance(one, Tensor) else lambda: False for one in found[: part.outputs]]
+            return found
+
+        return recorded_part(graph, inputs, edit, run, measure)
+
+    def count(self, step: Callable[[], object], device: torch.device) -> None:
+        """Take one more step, and count in it the memory that no part of the model made: that of the loss, or of hooks."""
+        self._seen = []
+        marks = bytes_at_marks(step, device)
+        seen, self._seen = self._seen, None
+        before: _Seen | None = None
+        for one, found in zip(seen, marks[:-1], strict=True):
+            rest = max(found.now - one.nbytes, 0)
+            if one.kind == _FORWARD:
+                one.part.around = max(one.part.around[0], rest), one.part.around[1]
+            elif one.kind == _BACKWARD:
+                one.part.around = one.part.around[0], max(one.part.around[1], rest)
+                if before is not None and before.kind == _MADE:
+                    self.between = max(self.between, found.peak - before.nbytes)
+            before = one
+
+    def _note(self, part: Part, kind: str, more: int = 0) -> None:
+        """Mark a moment, if bytes are counted, with the bytes that parts hold and ``more``."""
+        if self._seen is not None:
+            alive = sum(nbytes for one in self.parts for is_gone, nbytes in one.alive if not is_gone())
+            self._seen.append(_Seen(part, kind, alive + more))
+            mark()
 
     def _measured(self, part: Part, backward: fx.GraphModule, values: Sequence[Any]) -> Any:
+        if self._seen is not None:
+            names = [node.name for node in backward.graph.find_nodes(op="placeholder")]
+            tangents = [one for name, one in zip(names, values, strict=True) if name.startswith("tangents")]
+            self._note(part, _BACKWARD, sum(nbytes for _, nbytes in _memory_of(tangents, ())))
+            return backward(*values)
+        part.released = frozenset(place for place, is_gone in enumerate(part.gone) if is_gone())
         with torch.no_grad():
             exact = backward(*values)
             given = part.saved[0].pair.forward.find_nodes(op="placeholder") if part.saved else []

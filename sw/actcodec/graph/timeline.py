@@ -12,7 +12,7 @@ what loops within one kernel read may live until the kernel ends.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, prod
 from typing import Any
@@ -47,6 +47,7 @@ class Timeline:
 
     moments: tuple[Moment, ...]  #: in the order of the graphs
     kept: int  #: bytes between forward and backward, the model's outputs included
+    begin: int  #: bytes when the backward begins, gradients of the outputs included
     at_peak: tuple[Buffer, ...]  #: what lives at the worst moment; a loop that writes over a buffer counts beside it
 
     @property
@@ -60,7 +61,14 @@ class Timeline:
         return self.worst.live
 
 
-def peak_of(forward: fx.Graph, backward: fx.Graph, *, workspace: bool = True, layouts: bool = True) -> Timeline:
+def peak_of(
+    forward: fx.Graph,
+    backward: fx.Graph,
+    *,
+    workspace: bool = True,
+    layouts: bool = True,
+    released: Container[int] = (),
+) -> Timeline:
     """Follow the buffers of a pair of graphs from the first node of the forward to the last one of the backward.
 
     Every node has its fake value in ``meta["val"]``; symbolic sizes count by their hints.
@@ -77,6 +85,8 @@ def peak_of(forward: fx.Graph, backward: fx.Graph, *, workspace: bool = True, la
         Whether convolutions on the CPU take the workspace of oneDNN.
     layouts
         Whether inductor lays out again what convolutions read (its setting ``layout_optimization``).
+    released
+        Places among the forward's outputs that nothing but the backward holds any more when that begins.
     """
     first = _Run(FORWARD, forward, {}, workspace, layouts)
     nodes = {node.name: node for node in forward.nodes}
@@ -86,12 +96,14 @@ def peak_of(forward: fx.Graph, backward: fx.Graph, *, workspace: bool = True, la
     listed = [first.root(node) for node in outputs]
     saved = {root for name, root in kept.items() if nodes[name] in outputs}
     held = {root for root in listed if root not in saved or listed.count(root) > 1}
+    lost = {root for place, root in enumerate(listed) if place in released}
     first.follow({}, dict.fromkeys(listed, inf))
     second = _Run(BACKWARD, backward, kept, workspace, layouts)
     given = {root: size for root in {*held, *saved} if (size := first.bytes(root))}
-    second.follow(given, dict.fromkeys(held, inf) | {second.root(node): inf for node in backward.output_node().all_input_nodes})
+    stays = dict.fromkeys(held - lost, inf) | {second.root(node): inf for node in backward.output_node().all_input_nodes}
+    begin = second.follow({root: size for root, size in given.items() if root not in lost - saved}, stays)
     worst = max((first, second), key=lambda run: run.peak)
-    return Timeline((*first.moments, *second.moments), sum(given.values()), worst.at_peak)
+    return Timeline((*first.moments, *second.moments), sum(given.values()), begin, worst.at_peak)
 
 
 def outputs_of(graph: fx.Graph) -> list[fx.Node]:
@@ -161,7 +173,7 @@ def _is_laid_out_again(node: fx.Node) -> bool:
     return read and value.dim() in formats and not value.is_contiguous(memory_format=formats[value.dim()])
 
 
-def _workspace(node: fx.Node) -> int:
+def workspace_of(node: fx.Node) -> int:
     """Return bytes beside a convolution's results on the CPU: oneDNN lays weights out again, and their gradients twice."""
     if node.target is torch.ops.aten.convolution.default:
         return bytes_of(node.all_input_nodes[1].meta.get("val"))
@@ -209,6 +221,7 @@ class _Run:
         )
         self._cpu = cpu
         self._kinds = {node: _kind(node) for node in self.graph.nodes}
+        self._kinds |= {node: _LOOP for node in self.graph.nodes if self._is_piece(node)}
         outputs = {self.root(node) for node in self.graph.output_node().all_input_nodes}
         self._fused: dict[fx.Node, _Fused] = {}
         #: What a node with a buffer reads.
@@ -217,10 +230,19 @@ class _Run:
             if node.op != "output" and self._kinds[node] != _VIEW:
                 self._lower(node, node in outputs)
 
+    def _is_piece(self, node: fx.Node) -> bool:
+        """Return whether attention reads a part of what a loop computes, of which alone inductor makes a buffer."""
+        base = self._own_root(node)
+        return (
+            base is not node
+            and self._kinds[base] == _LOOP
+            and bytes_of(node.meta["val"]) < bytes_of(base.meta["val"])
+            and any(_name(user).startswith("_scaled_dot_product") for user in node.users)
+        )
+
     def root(self, node: fx.Node) -> fx.Node:
         """Return the node whose memory this one shows."""
-        while is_view(node):
-            node = node.all_input_nodes[0]
+        node = self._own_root(node)
         return self.kept.get(node.name, node) if node.op == "placeholder" else node
 
     def bytes(self, node: fx.Node) -> int:
@@ -229,7 +251,7 @@ class _Run:
 
     def _readers(self, node: fx.Node) -> Iterator[fx.Node]:
         for user in node.users:
-            if is_view(user):
+            if self._kinds[user] == _VIEW:
                 yield from self._readers(user)
             elif user.op != "output":
                 yield user
@@ -243,6 +265,9 @@ class _Run:
             return
         if kind == _PART:  # of a tuple, made with it
             self._fused[node] = _Fused(frozenset({node}))
+            return
+        if is_view(node) and self._own_root(node.all_input_nodes[0]) in self._inputs:
+            self._kinds[node] = _VIEW  # of a buffer
             return
         inputs = [self._fused[root] for one in node.all_input_nodes if (root := self._own_root(one)) in self._fused]
         reads = frozenset().union(*(one.reads for one in inputs))
@@ -263,15 +288,15 @@ class _Run:
         self._inputs[node] = reads
 
     def _own_root(self, node: fx.Node) -> fx.Node:
-        while is_view(node):
+        while self._kinds[node] == _VIEW:
             node = node.all_input_nodes[0]
         return node
 
     def _phase(self, node: fx.Node) -> str:
         return self.phase if node.graph is self.graph else FORWARD
 
-    def follow(self, given: Mapping[fx.Node, int], last: Mapping[fx.Node, float]) -> None:
-        """Let the graph run, with what is there before it; ``last`` names roots that stay."""
+    def follow(self, given: Mapping[fx.Node, int], last: Mapping[fx.Node, float]) -> int:
+        """Let the graph run, with what is there before it; ``last`` names roots that stay. Return bytes at the beginning."""
         order = [node for node in self.graph.nodes if node in self._inputs]
         when: dict[fx.Node, float] = {}
         for place, node in enumerate(order):
@@ -281,7 +306,7 @@ class _Run:
         for node in self.graph.find_nodes(op="placeholder"):
             if self.phase == BACKWARD and node.name not in self.kept:
                 live[node] = bytes_of(node.meta.get("val"))
-        now = sum(live.values())
+        begin = now = sum(live.values())
         for place, node in enumerate(order):
             parts = [user for user in node.users if user.target is operator.getitem] or [node]
             dying = [one for one in self._inputs[node] if when[one] == place and one in live]
@@ -290,10 +315,11 @@ class _Run:
             over = self._kinds[node] == _LOOP and any(live[one] == made[node] and _name(one) not in _WRITES for one in dying)
             live |= made
             now += sum(made.values())
-            moment = now - (made[node] if over else 0) + (_workspace(node) if self._cpu and self.workspace else 0)
+            moment = now - (made[node] if over else 0) + (workspace_of(node) if self._cpu and self.workspace else 0)
             self.moments.append(Moment(self.phase, node.name, moment))
             if moment > self.peak:
                 self.peak = moment
                 self.at_peak = tuple(Buffer(self._phase(one), one.name, size) for one, size in live.items() if size)
             for one in (*dying, *(part for part in parts if part not in when)):
                 now -= live.pop(one)
+        return begin

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,15 +15,18 @@ from torch._dynamo.exc import TorchDynamoException as CompilerError
 __all__ = [
     "TESTED",
     "CompilerError",
+    "Kernel",
     "check_version",
     "compile_parts",
     "decompositions",
     "inductor",
+    "kernels_of",
     "min_cut",
     "partitioner",
     "partitioner_base",
     "recorded_part",
     "saved_output",
+    "storage_is_gone",
 ]
 
 #: Releases of torch that the tests have run with.
@@ -54,17 +59,102 @@ def inductor(graph: fx.GraphModule, inputs: Sequence[Any], partitioner: object) 
     """
     import torch._functorch.config as functorch
     from torch._inductor.compile_fx import compile_fx
-    from torch._inductor.cpu_vec_isa import pick_vec_isa
 
-    settings = {
-        "custom_partitioner_fn": partitioner,
-        "allow_buffer_reuse": False,
-        "layout_optimization": False,
-        "cpp.simdlen": pick_vec_isa().bit_width(),
-    }
+    settings = {"custom_partitioner_fn": partitioner, **_settings()}
     with functorch.patch(ban_recompute_materialized_backward=False):
         compiled: Callable[..., Any] = compile_fx(graph, inputs, config_patches=settings)  # type: ignore[assignment]
     return compiled
+
+
+def _settings() -> dict[str, Any]:
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+    return {"allow_buffer_reuse": False, "layout_optimization": False, "cpp.simdlen": pick_vec_isa().bit_width()}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel of a graph as inductor schedules it, before code is generated."""
+
+    is_extern: bool  #: a library's function; a loop otherwise
+    reads: frozenset[str]  #: inputs of the graph and buffers
+    made: Mapping[str, tuple[int, int]]  #: buffers: bytes that appear with the kernel, bytes that go when the buffer does
+    over: Mapping[str, tuple[str, ...]]  #: buffers or inputs that the kernel may write over, by the buffer in their place
+    nodes: frozenset[fx.Node]  #: operations of the graph that it computes
+
+
+class _ScheduledError(BaseException):
+    """Ends compilation once the order of kernels is known; no error that inductor would wrap."""
+
+
+def kernels_of(graph: fx.GraphModule, *, is_backward: bool) -> list[Kernel]:
+    """Return the kernels of a graph with fake values in the order in which :func:`inductor` runs them; the graph is changed.
+
+    The result of a graph that has none is empty. Names of a buffer that is written into stand for the first of them.
+    """
+    from torch._guards import TracingContext, detect_fake_mode, tracing
+    from torch._inductor import config
+    from torch._inductor.compile_fx import compile_fx_inner
+    from torch._inductor.virtualized import V
+
+    found: list[Kernel] = []
+
+    def stop(nodes: list[Any]) -> list[Any]:
+        found.extend(_scheduled(nodes))
+        raise _ScheduledError
+
+    inputs = [node.meta["val"] for node in graph.graph.find_nodes(op="placeholder")]
+    mode = detect_fake_mode(inputs)
+    assert mode is not None, "values are fake"
+    settings = {**_settings(), "_post_fusion_custom_pass": stop, "force_disable_caches": True}
+    with suppress(_ScheduledError), config.patch(settings), V.set_fake_mode(mode), tracing(TracingContext(mode)):
+        compile_fx_inner(graph, inputs, is_backward=is_backward)
+    return found
+
+
+def _scheduled(nodes: Sequence[Any]) -> list[Kernel]:
+    """Return the kernels of nodes of inductor's scheduler, in the order that takes least memory."""
+    from torch._inductor.memory import reorder_for_peak_memory
+    from torch._inductor.scheduler import ExternKernelSchedulerNode
+    from torch._inductor.virtualized import V
+    from torch.utils._ordered_set import OrderedSet
+
+    if not nodes:
+        return []
+    scheduler = nodes[0].scheduler
+    first = scheduler.mutation_real_name
+    given, returned = OrderedSet(V.graph.graph_inputs), OrderedSet(V.graph.get_output_names())
+    order = reorder_for_peak_memory(list(nodes), scheduler.name_to_buf, scheduler.name_to_fused_node, given, returned)
+    kernels = []
+    for node in order:
+        results = {one.get_name(): one.mpi_buffer for one in node.get_outputs() if one.get_name() not in first}
+        kernels.append(
+            Kernel(
+                is_extern=isinstance(node, ExternKernelSchedulerNode),
+                reads=frozenset(first.get(read.name, read.name) for read in node.read_writes.reads),
+                made={name: (size.size_alloc, size.size_free) for name, size in results.items()},
+                over={name: _places(node, name) for name in results},
+                nodes=frozenset().union(*(one.node.get_origins() for one in node.get_nodes() if one.node is not None)),
+            )
+        )
+    last = frozenset(first.get(name, name) for name in returned)
+    return [*kernels, Kernel(True, last, {}, {}, frozenset())]
+
+
+def _places(kernel: Any, name: str) -> tuple[str, ...]:
+    """Return the names of what a loop of a kernel reads at the place where alone it writes a buffer."""
+    loops = kernel.get_nodes()
+    found = []
+    for loop in loops:
+        if name not in {one.get_name() for one in loop.get_outputs()} or not hasattr(loop, "can_inplace"):
+            continue
+        for read in loop.read_writes.reads:
+            others = [one for one in loops if read.name in {dep.name for dep in one.read_writes.reads}]
+            uses = {dep for one in loops for dep in one.read_writes.reads_and_writes() if dep.name == read.name}
+            alone = [one for one in others if one.get_name() not in loop.ancestors] == [loop] and len(uses) == 1
+            if alone and loop.can_inplace(read):
+                found.append(read.name)
+    return tuple(found)
 
 
 def partitioner_base() -> type:
@@ -106,11 +196,16 @@ def partitioner(partition: Callable[..., Any], key: str) -> object:
 
 
 def recorded_part(
-    graph: fx.GraphModule, inputs: Sequence[Any], edit: Callable[..., Any], measure: Callable[..., Any]
+    graph: fx.GraphModule,
+    inputs: Sequence[Any],
+    edit: Callable[..., Any],
+    run: Callable[..., Any],
+    measure: Callable[..., Any],
 ) -> Callable[..., Any]:
     """Return a function that runs a graph of dynamo operation by operation, in the graphs that inductor would have.
 
-    ``edit(forward, backward, outputs, static)`` returns both graphs, edited; ``measure(backward, values)`` runs the backward.
+    ``edit(forward, backward, outputs, static)`` returns both graphs, edited; ``run(forward, values)`` runs the one and
+    ``measure(backward, values)`` the other.
     """
     import torch._functorch.config as functorch
     from torch._dynamo.backends.common import aot_autograd
@@ -129,23 +224,31 @@ def recorded_part(
         with inductor_settings.patch(custom_partitioner_fn=Recorder()):
             return partition_fn(joint, given, **options)
 
-    def boxed(run: Callable[..., Any]) -> Callable[..., Any]:
+    def boxed(one: fx.GraphModule, run: Callable[..., Any]) -> Callable[..., Any]:
         def call(values: list[Any]) -> Any:
             taken = list(values)
             values.clear()
-            return run(*taken)
+            return run(one, taken)
 
         call._boxed_call = True  # type: ignore[attr-defined]
         return call
 
     options = {
-        "fw_compiler": lambda one, _: boxed(one),
-        "bw_compiler": lambda one, _: boxed(lambda *values: measure(one, values)),
+        "fw_compiler": lambda one, _: boxed(one, run),
+        "bw_compiler": lambda one, _: boxed(one, measure),
         "partition_fn": split,
         "decompositions": decompositions(),
     }
     with functorch.patch(ban_recompute_materialized_backward=False, enable_autograd_cache=False):
         return aot_autograd(**options)(graph, inputs)
+
+
+def storage_is_gone(value: torch.Tensor) -> Callable[[], bool]:
+    """Return a function that says whether all tensors with the storage of a tensor are gone; it holds none."""
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    reference = StorageWeakRef(value.untyped_storage())  # type: ignore[no-untyped-call]
+    return lambda: bool(reference.expired())  # type: ignore[no-untyped-call]
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:

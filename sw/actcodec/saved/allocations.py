@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+import torch
 from torch._C._autograd import DeviceType
-from torch.autograd.profiler import profile
+from torch.autograd.profiler import profile, record_function
 
 Result = TypeVar("Result")
 _MEMORY_EVENT = "[memory]"
+_MARK = "[mark]"
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,50 @@ def allocations(run: Callable[[], Result]) -> Allocations[Result]:
     # torch.profiler wraps this class and imports the compiler, which takes seconds.
     with profile(use_kineto=True, profile_memory=True) as profiler:
         result = run()
-    assert profiler.kineto_results is not None, "it has run"
-    events = [event for event in profiler.kineto_results.events() if event.name() == _MEMORY_EVENT]
     now = peak = 0
-    for event in sorted(events, key=lambda event: event.start_ns()):
-        if event.device_type() == DeviceType.CPU:
+    for event in _events(profiler, DeviceType.CPU):
+        if event.name() == _MEMORY_EVENT:
             now += event.nbytes()
             peak = max(peak, now)
     return Allocations(result, peak, now)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment that :func:`mark` has noted: bytes relative to those in use before."""
+
+    now: int
+    peak: int  #: most bytes since the mark before it
+
+
+def mark() -> None:
+    """Note a moment of a function that :func:`bytes_at_marks` runs."""
+    with record_function(_MARK):
+        pass
+
+
+def bytes_at_marks(run: Callable[[], object], device: torch.device) -> list[Mark]:
+    """Call ``run`` and return its marks in order, and one for its end, of the memory of a device."""
+    with profile(use_kineto=True, profile_memory=True) as profiler:
+        run()
+    found = []
+    now = peak = 0
+    for event in _events(profiler, DeviceType.CUDA if device.type == "cuda" else DeviceType.CPU):
+        if event.name() == _MARK:
+            found.append(Mark(now, peak))
+            peak = now
+        else:
+            now += event.nbytes()
+            peak = max(peak, now)
+    return [*found, Mark(now, peak)]
+
+
+def _events(profiler: profile, kind: DeviceType) -> list[Any]:
+    """Return the events of memory of a kind of device, and marks, in order."""
+    assert profiler.kineto_results is not None, "it has run"
+    events = [
+        event
+        for event in profiler.kineto_results.events()
+        if event.name() == _MARK or (event.name() == _MEMORY_EVENT and event.device_type() == kind)
+    ]
+    return sorted(events, key=lambda event: event.start_ns())

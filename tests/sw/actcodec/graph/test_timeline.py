@@ -107,6 +107,29 @@ def test_a_loop_writes_over_what_nothing_reads_any_more():
     assert live(peak_of(hand.returns(y), backward_of("x")), FORWARD) == [("mm", SIZE), ("neg", SIZE)]
 
 
+def test_attention_reads_copies_of_the_parts_of_a_loop():
+    hand = Hand()
+    codes = hand.given("codes", 3, ROWS, INNER, dtype=torch.int8)
+    values = hand.call(ATEN.view.default, hand.call(ATEN.neg.default, codes), [3, 1, 1, ROWS, INNER])
+    parts = [hand.call(ATEN.select.int, values, 0, place) for place in range(3)]
+    found = hand.call(ATEN._scaled_dot_product_flash_attention_for_cpu.default, *parts)
+    whole = hand.call(ATEN.mm.default, *(hand.given(name, ROWS, ROWS) for name in ("a", "b")))
+    seen = live(peak_of(hand.returns(found, whole), backward_of("x")), FORWARD)
+    one = ROWS * INNER
+    assert [nbytes for name, nbytes in seen if name.startswith("select")] == [one, 2 * one, 3 * one]
+    assert not any(name.startswith("neg") for name, _ in seen)
+
+
+def test_outputs_that_nothing_holds_are_no_memory_of_the_backward():
+    hand = Hand()
+    x, w = hand.given("x", ROWS, INNER), hand.given("w", INNER, INNER)
+    y = hand.call(ATEN.mm.default, x, w)
+    forward, backward = hand.returns(y), backward_of("x")
+    held, gone = (peak_of(forward, backward, released=places) for places in ((), {0}))
+    assert live(gone, FORWARD) == live(held, FORWARD)
+    assert [nbytes for _, nbytes in live(gone, BACKWARD)] == [nbytes - SIZE for _, nbytes in live(held, BACKWARD)]
+
+
 def test_symbolic_sizes_count_by_their_hints():
     from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
