@@ -7,6 +7,8 @@ from difflib import get_close_matches
 
 #: The most names that a message suggests.
 _MOST_NAMES = 3
+#: Least similarity of a near name: `bits` is not near `widths`, `jpeg` is near `jpeg-act`.
+_NEAR = 0.65
 
 
 def advice(name: str, known: Iterable[str], otherwise: str = "") -> str:
@@ -22,7 +24,7 @@ def advice(name: str, known: Iterable[str], otherwise: str = "") -> str:
         Advice where no name is near; by default the list of ``known``.
     """
     by_letters = {_letters(one): one for one in known}
-    near = [by_letters[one] for one in get_close_matches(_letters(name), by_letters, _MOST_NAMES)]
+    near = [by_letters[one] for one in get_close_matches(_letters(name), by_letters, _MOST_NAMES, _NEAR)]
     return f"did you mean {either(near)}?" if near else otherwise or f"use {', '.join(by_letters.values())}"
 
 

@@ -29,7 +29,7 @@ def check_framework(name: str) -> None:
     try:
         version(name)
     except MissingToolError as error:
-        raise MissingToolError(f"a callback for {name} needs {name}: {error}") from None
+        raise MissingToolError(f"a callback for {name}: {error}") from None
 
 
 class CompressedRun:

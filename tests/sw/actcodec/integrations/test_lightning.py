@@ -256,4 +256,5 @@ def test_what_is_missing_is_said(name):
         "except MissingToolError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
-    assert done.stdout.startswith(f"a callback for {name} needs {name}: `pip install 'actcodec["), done.stderr
+    said = f"a callback for {name}: {name} is not installed: add it with `pip install 'actcodec["
+    assert done.stdout.startswith(said), done.stderr

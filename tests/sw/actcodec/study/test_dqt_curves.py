@@ -92,8 +92,8 @@ def test_error_is_additive_but_for_the_integer_transform(maps, kind):
     ("make", "message"),
     [
         (lambda: Measure(TableQuantizer.usual("div"), "zvc"), "rate 'zvc' goes with kind 'shift'"),
-        (lambda: Measure(TableQuantizer.usual("div"), "bits"), "unknown rate 'bits': use entropy or zvc"),
-        (lambda: TableQuantizer.usual("sh"), "unknown kind of table 'sh': use div or shift"),
+        (lambda: Measure(TableQuantizer.usual("div"), "bits"), "unknown rate 'bits': use entropy, zvc"),
+        (lambda: TableQuantizer.usual("sh"), "unknown kind of table 'sh': use div, shift"),
     ],
 )
 def test_what_is_not_possible(make, message):

@@ -104,7 +104,7 @@ def test_settings_without_more_are_those_of_the_codec():
         ({"kind": "div", "rate": "gmc"}, "rate 'gmc' goes with kind 'shift'"),
         ({"kind": "div", "rec": 0.25}, "a reconstruction point goes with kind 'shift'"),
         ({"kind": "shift", "rate": "gmc", "optimizer": "sgd"}, "optimizer 'sgd' does not go with rate 'gmc'"),
-        ({"kind": "shift", "rate": "bits"}, "unknown rate 'bits': use entropy, zvc or gmc"),
+        ({"kind": "shift", "rate": "bits"}, "unknown rate 'bits': use entropy, zvc, gmc"),
         ({"kind": "shift", "rec": 0.3}, "rec = 0.3 is not allowed: use 0, 0.125"),
     ],
 )
