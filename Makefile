@@ -89,7 +89,7 @@ verify-icarus: $(INSTALLED)
 
 # Long campaigns, not part of CI
 formal: $(INSTALLED)
-	$(BIN)/cdu formal -o build/formal --table docs/evidence/verification.md
+	$(BIN)/cdu formal -o build/formal --table docs/evidence/formal.md
 
 mutate: $(INSTALLED)
 	$(BIN)/cdu mutate --mutants 16 -o build/mutants --table docs/evidence/mutants.csv

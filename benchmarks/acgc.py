@@ -17,10 +17,10 @@ from unittest import mock
 
 import actcodec
 import torch
-from actcodec.policies import error_bounds
-from actcodec.policies.bound_listener import Bound, bound_of
-from actcodec.policies.bounds import VARIANCE_GROWTH
-from actcodec.policies.error_bounds import ErrorBoundPolicy
+from actcodec.policies.bounds import error_bounds
+from actcodec.policies.bounds.bound_listener import Bound, bound_of
+from actcodec.policies.bounds.error_bounds import ErrorBoundPolicy
+from actcodec.policies.bounds.scalar_bounds import VARIANCE_GROWTH
 from actcodec.study import experiment
 from actcodec.study.data import Dataset, load
 from actcodec.study.grid_search import least_bits

@@ -123,7 +123,7 @@ def main() -> None:
     recipe = experiment.Recipe(width=arguments.width, epochs=arguments.epochs)
     tensors = activations(recipe, images, 0)
     values = sum(x.numel() for x in tensors)
-    print(f"{len(tensors)} tensors, {values} values, of a ResNet of width {recipe.width} on {images.name}.\n")
+    print(f"- {len(tensors)} tensors, {values} values, of a ResNet of width {recipe.width} on {images.name}.\n")
     print("| codec | bits | ratio | error | mean error |")
     print("|---|---|---|---|---|")
     for name, options in FORMS:
@@ -145,7 +145,7 @@ def main() -> None:
         for seed in range(arguments.seeds)
         for name, policy in policies.items()
     ]
-    print(f"\n{recipe.epochs} epochs, batch {recipe.batch}, {arguments.seeds} seeds; ratio of all saved activations.\n")
+    print(f"\n- {recipe.epochs} epochs, batch {recipe.batch}, {arguments.seeds} seeds; ratio of all saved activations.\n")
     print("| codec | accuracy (%) | difference to none | ratio |")
     print("|---|---|---|---|")
     for row in experiment.summarise(runs):

@@ -4,7 +4,7 @@
 
 Prints three markdown tables, progress goes to stderr. Network and training are those of ``cdu train`` (ResNet of width 8 on
 the digits, 6 epochs). The first table compares, tensor by tensor and candidate by candidate, the estimate of ``auto`` with the
-exact gradient error that ``actcodec.training.diagnose`` finds with that candidate for that tensor alone, on a network trained
+exact gradient error that ``actcodec.study.diagnose`` finds with that candidate for that tensor alone, on a network trained
 for three epochs. The second is the score of ``auto`` beside the policies of the papers, the third what ``auto`` chose at 16,
 calibrated.
 """
@@ -20,10 +20,11 @@ from typing import Any
 import torch
 from actcodec import codecs
 from actcodec.codecs import Codec
-from actcodec.policies.auto import AutoPolicy, ItemKey, item_key
-from actcodec.policies.candidates import CANDIDATES
+from actcodec.policies.auto.candidates import CANDIDATES
+from actcodec.policies.auto.policy import AutoPolicy, ItemKey, item_key
 from actcodec.policies.catalog import policy as policy_of
-from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule, first_rules
+from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule
+from actcodec.policies.tables.rules import first_rules
 from actcodec.study import data, experiment
 from actcodec.study.calibration import calibrate
 from actcodec.study.diagnosis import diagnose

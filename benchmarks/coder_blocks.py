@@ -35,7 +35,7 @@ from cdu_synth.library import pdk
 from cdu_tools.report import table_row
 from cdu_verif.benches.full_rate import play
 from cdu_verif.cases import block_streams, entropy_coder, gmc, jpeg_scans
-from cdu_verif.cases.case import Ports
+from cdu_verif.simulation.ports import Ports
 from torch import Tensor
 
 _TABLES = ("optL", "uniform-16")

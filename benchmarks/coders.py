@@ -2,7 +2,8 @@
 
     python benchmarks/coders.py build/cifar.npz
 
-The file is one that `cdu dqt --record` wrote. Prints two markdown tables of docs/methods/jpeg_gmc.md. Error is
+The file is one that `cdu dqt --record` wrote. Prints the rows of docs/methods/jpeg_gmc_rounding.csv and
+jpeg_gmc_equal_error.csv in Markdown. Error is
 ||x - x'|| / ||x||, mean over the tensors; the ratio is that of all of them together, headers and scales included. The second
 table has ratios of GMC at equal errors, the first of them that of optL as published, interpolated between uniform tables (both
 axes logarithmic).

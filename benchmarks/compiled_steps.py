@@ -21,7 +21,7 @@ from typing import Any
 
 import actcodec
 import torch
-from actcodec.backends.backend import NATIVE
+from actcodec.backends.named import NATIVE
 from actcodec.study.models import ResNet
 from actcodec.training import policy_options
 from cdu_tools.report import table_row

@@ -97,7 +97,7 @@ def tables(markdown: str) -> tuple[list[tuple[str, Table]], list[str], list[str]
             rows = []
         if line.startswith("#"):
             heading = line.strip("# ")
-        elif line.startswith(_NOTES) and not line.startswith("- Pareto"):
+        elif line.startswith(_NOTES):
             notes.append(f"{heading}: {line}" if heading and not line.startswith("- ") else line.removeprefix("- "))
         elif line.strip():
             lines.append(line)
@@ -132,6 +132,11 @@ def wrapped(text: str) -> str:
     return "\n".join(textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False))
 
 
+def file_name(section: str, table: str) -> str:
+    """The name of the file with all rows of a table of a section; the table may have no name."""
+    return f"results_{section}{'_' * bool(table)}{table}.csv"
+
+
 def digest(name: str, markdown: str, names: Sequence[str], summary: Summary) -> tuple[str, dict[str, Table], list[str]]:
     """A measurement's text for the page, its tables by the name of their file, and its notes.
 
@@ -144,15 +149,19 @@ def digest(name: str, markdown: str, names: Sequence[str], summary: Summary) -> 
     if len(kinds) != len(names):
         raise ValueError(f"{name} has {len(kinds)} kinds of tables ({[kind.header for kind in kinds]}), names for {len(names)}")
     by_name = dict(zip(names, kinds, strict=True))
-    files = {f"results_{name}{'_' * bool(key)}{key}.csv": table for key, table in by_name.items()}
+    files = {file_name(name, key): table for key, table in by_name.items()}
     shown = " ".join(line.removeprefix("- ") for line in lines if not line.startswith("!["))
-    pictures = [line for line in lines if line.startswith("![")]
-    rows = ", ".join(f"[{file}]({file}) ({len(table.rows)} row{'s'[: len(table.rows) > 1]})" for file, table in files.items())
-    parts = [wrapped(shown), summary(by_name), wrapped(f"All of it: {rows}."), *pictures]
-    return "\n\n".join(part for part in parts if part), files, notes
+    return body(shown, summary(by_name), files, [line for line in lines if line.startswith("![")]), files, notes
 
 
-def first(table: str, *columns: str, **where: str | tuple[str, ...]) -> Summary:
+def body(shown: str, summary: str, files: Iterable[str], pictures: Sequence[str] = ()) -> str:
+    """A section's text for the page: its lines and summary, links to the files with all rows, and pictures."""
+    rows = ", ".join(f"[{file}]({file})" for file in files)
+    parts = [wrapped(shown), summary, wrapped(f"All rows: {rows}."), *pictures]
+    return "\n\n".join(part for part in parts if part)
+
+
+def first(table: str, /, *columns: str, **where: str | tuple[str, ...]) -> Summary:
     """The rows of a table with these cells, and of them these columns, or all."""
 
     def summary(found: dict[str, Table]) -> str:
@@ -162,9 +171,15 @@ def first(table: str, *columns: str, **where: str | tuple[str, ...]) -> Summary:
     return summary
 
 
-def both(*summaries: Summary) -> Summary:
-    """One after the other."""
-    return lambda found: "\n\n".join(part for one in summaries if (part := one(found)))
+def listed(said: str, table: str, figure: str, /, *keys: str, **where: str | tuple[str, ...]) -> Summary:
+    """A sentence that says what the figures are, and gives one of each row of a table with these cells, with its keys."""
+
+    def summary(found: dict[str, Table]) -> str:
+        rows = found[table].where(**where).only(figure, *keys).rows
+        figures = [f"{value} ({', '.join(names)})" for value, *names in rows]
+        return wrapped(f"{said}: {', '.join(figures)}.")
+
+    return summary
 
 
 def numbers(values: Iterable[str]) -> list[float]:

@@ -26,13 +26,13 @@ from statistics import median
 
 import actcodec
 import torch
-from actcodec.backends.predicted_coder import whole_multiples
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.codecs import Packed
 from actcodec.codecs.acgc.acgc_jpeg_codec import AcgcJpegCodec, rms_error
 from actcodec.codecs.acgc.cusz_codec import CuszCodec
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec
 from actcodec.codecs.acgc.error_steps import UNIFORM_BOUND, steps_of_rms
+from actcodec.golden.floating.predicted import whole_multiples
 from actcodec.golden.integer_coder import encode
 from actcodec.golden.lorenzo import MAX_DIMENSIONS, differences
 from actcodec.study import experiment

@@ -4,7 +4,7 @@
 
 Every row is the result of `cdu fpga`, whose report is kept in build/fpga/ROW. Existing rows with the same
 configuration and versions of the programs are not measured again unless ``--only`` names them, so that the benchmark can be
-interrupted and continued. A row without such a report stays unchanged on the page, if that is of the same versions. A row that
+interrupted and continued. A row without such a report stays unchanged, if the page is of the same versions. A row that
 takes longer than the limit is left out, and the page says so.
 """
 
@@ -32,9 +32,8 @@ from cdu_synth.fpga.place_blocks import PlacementSettings, place_blocks
 from cdu_synth.fpga.place_blocks import place as placed
 from cdu_tools.files import make_folder, write_whole
 from cdu_tools.progress import Lines
-from cdu_tools.report import Table
 from cdu_verif.soc import system
-from digest import tables, wrapped
+from digest import Table, read, wrapped
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "fpga"
@@ -57,26 +56,21 @@ UNITS: dict[str, CduConfig] = {
 #: The smallest unit with its engine, a processor and memory.
 SYSTEM = system.TOP
 ROWS = (*BLOCKS, *UNITS, SYSTEM)
-UNIT_HEAD = ("configuration", "duplex", "device", *HEADS.values(), "MHz", "million values/s", "")
+UNIT_HEAD = ("configuration", "duplex", "device", *HEADS.values(), "MHz", "million values/s", "problem")
+BLOCK_HEAD = tuple(table({}).header)
+#: Files beside the page with all rows and columns, and what the page shows of them.
+UNIT_FILE, BLOCK_FILE = PAGE.with_name("fpga_units.csv"), PAGE.with_name("fpga_blocks.csv")
+SHOWN_OF_UNITS = ("configuration", "duplex", "device", "LUT4", "DSP", "MHz", "million values/s")
+SHOWN_OF_BLOCKS = ("block", "LUT4", "FF", "DSP", "BRAM", "MHz")
+SHOWN_BLOCKS = ("sfpr", "alignment_buffer", "dct", "idct", "zvc_decoder", "gmc_decoder")
 READING = """\
-## How to read it
+## Columns
 
-- **LUT4** counts everything that takes the place of a four-input look-up table: logic, carry chains (half a CCU2C each) and
-  distributed RAM (six for 16 words of 4 bits, two of them for writing). nextpnr calls them TRELLIS_COMB and TRELLIS_RAMW.
-- **Memories.** The text that `cdu generate` writes is taken as it is. The banks of the alignment buffers become block RAMs: the
-  register behind their read port is the one that a block RAM has. Four CDUs divide the 64 words among four banks, which are
-  too shallow for that, as is every other memory (the queues, the records of tiles): these become distributed RAM. What shifts
-  or is read in several places at once stays in flip-flops: the transposer, shift tables, registers.
-- **DSPs.** A multiplication by a scale in SFPR has a significand of 24 bits on one side, so that it takes two 18 x 18
-  multipliers: 16 for the 8 values of a row. Inverse SFPR multiplies by a reciprocal of 8 bits and takes 8. The constants of
-  the DCT take none: the generator writes them as shifts and additions that several constants share, which is what is small
-  in gates, and Yosys does not turn additions back into multiplications. In each coder of GMC two take lengths, the number of
-  values times the bits of each.
-- **MHz** is what nextpnr's timing analysis allows after routing, for the speed grade and the seed given. Most of the delay is
-  wires. The pipeline is the one of the ASIC flow, with as much between two registers as suits gates.
-- **Million values per second**: that frequency times the values per cycle and direction that the benches measure
-  (docs/evidence/configurations.md).
-- A row that says "does not fit" shows what the unit would need beside what the largest device has.
+- **LUT4** counts logic, carry chains and distributed RAM.
+- **DSP**: SFPR needs two 18 x 18 multipliers for each of 8 values, inverse SFPR one; each coder of GMC needs two.
+- **BRAM**: the banks of the alignment buffers; with four CDUs these become distributed RAM, as do all queues.
+- **MHz**: nextpnr's timing analysis after routing. Most of the delay is wires.
+- **Million values/s** is MHz times the [measured values per cycle](configurations.md).
 """
 
 
@@ -145,14 +139,16 @@ def line(row: str, report: dict[str, Any]) -> Sequence[str]:
     return [*name(row), *cells(entry), speed, entry["problem"]]
 
 
-def standing(text: str, made_with: str) -> dict[str, Sequence[str]]:
-    """The cells of the rows that a page has; none of one that says something else of what it was made with."""
-    lines = [one for _, shown in tables(text)[0] for one in shown.rows] if made_with in text else []
+def standing(made_with: str) -> dict[str, Sequence[str]]:
+    """The cells of the rows beside the page; none if the page says something else of what it was made with."""
+    if made_with not in PAGE.read_text(encoding="utf-8"):
+        return {}
+    lines = [one for file in (UNIT_FILE, BLOCK_FILE) for one in read(file.read_text(encoding="utf-8")).rows]
     return {row: one for row in ROWS for one in lines if one[: len(name(row))] == name(row)}
 
 
-def page() -> str:
-    """The markdown of docs/evidence/fpga.md."""
+def write() -> None:
+    """Write docs/evidence/fpga.md and the files beside it."""
     reports = {row: report for row in ROWS if (report := kept(row))}
     if not reports:
         raise SystemExit("nothing has been measured: give the benchmark more time")
@@ -161,43 +157,53 @@ def page() -> str:
         f"Speed grade {grade}, seed {seed}; {', '.join(f'{program} {version}' for program, version in versions.items())}. "
         "Percentages are of what the device has."
     )
-    rows = standing(PAGE.read_text(encoding="utf-8"), made_with) | {row: line(row, report) for row, report in reports.items()}
-    units = Table(UNIT_HEAD, [rows[row] for row in UNITS if row in rows])
-    blocks, whole = (Table(table({}).header, [rows[row] for row in some if row in rows]) for some in (BLOCKS, [SYSTEM]))
+    rows = standing(made_with) | {row: line(row, report) for row, report in reports.items()}
     missing = ", ".join(row for row in ROWS if row not in rows)
-    absent = f"Not measured in the time given to the benchmark: {missing}.\n\n" if missing else ""
+    notes = f"Not measured: {missing}.\n" if missing else ""
     if older := ", ".join(row for row in rows if row not in reports):
-        absent += f"Of an earlier run, and of an earlier unit: {older}.\n\n"
+        notes += f"Measured with an earlier unit: {older}.\n"
+    units = Table(UNIT_HEAD, tuple(tuple(rows[row]) for row in UNITS if row in rows))
+    blocks = Table(BLOCK_HEAD, tuple(tuple(rows[row]) for row in (*BLOCKS, SYSTEM) if row in rows))
+    write_whole(UNIT_FILE, units.csv())
+    write_whole(BLOCK_FILE, blocks.csv())
+    write_whole(PAGE, page(units, blocks, made_with, notes))
+
+
+def page(units: Table, blocks: Table, made_with: str, notes: str) -> str:
+    """The markdown of docs/evidence/fpga.md."""
     return f"""\
 # On an FPGA
 
-`cdu fpga` runs Yosys (`{ECP5.synthesis}`) on the Verilog that `cdu generate` writes, then nextpnr, which packs,
-places and routes it on the smallest Lattice ECP5 that it fits, or on the device that is named (`--part LFE5U-85F`).
-`pip install {ECP5.tool}` adds what is needed; nothing else has to be installed.
+Place and route a configuration or a block on a Lattice ECP5 with `cdu fpga`. It runs Yosys (`{ECP5.synthesis}`) and nextpnr on
+the smallest device that fits, or on a named one (`--part LFE5U-85F`). Install nextpnr with `pip install {ECP5.tool}`.
+
+    cdu fpga --part {ECP5.name} --config tiny --set duplex=half --block array -o build/fpga
+    python benchmarks/fpga.py
+
+The second command writes this page and the CSV files, a row for each run of `cdu fpga`.
+
+{made_with}
 
 ## Named configurations
 
-`python benchmarks/fpga.py`: per row `cdu fpga --part {ECP5.name} --config NAME --set duplex=KIND --block array`, with
-`--set coders=gmc` where that is said.
-{made_with}
+{units.only(*SHOWN_OF_UNITS).markdown()}
 
-{units.markdown()}
+A row without MHz does not fit the largest device. All columns: [{UNIT_FILE.name}]({UNIT_FILE.name}).
 
-{absent}{wrapped(CAVEAT)}
+{notes}
+{wrapped(CAVEAT)}
 
 ## Blocks
 
-Per row `cdu fpga --part {ECP5.name} --block NAME`, configuration tiny. Those of GMC and of a lane are of
-that configuration with both coders; a lane's have BRC as well.
+Configuration `tiny`, GMC's blocks with both coders. All blocks and slowest paths: [{BLOCK_FILE.name}]({BLOCK_FILE.name}).
 
-{blocks.markdown()}
+{blocks.where(block=SHOWN_BLOCKS).only(*SHOWN_OF_BLOCKS).markdown()}
 
 ## A whole system
 
-`cdu soc --part {ECP5.name}`: [a RISC-V processor, 256 KiB of memory, what joins them](../user/soc.md), and configuration tiny
-behind its DMA engine, 64 bits wide.
+`cdu soc --part {ECP5.name}`: [a RISC-V processor, 256 KiB of memory](../user/soc.md), and `tiny` with a DMA engine.
 
-{whole.markdown()}
+{blocks.where(block=SYSTEM).only("block", "device", *SHOWN_OF_BLOCKS[1:]).markdown()}
 
 {READING}"""
 
@@ -211,7 +217,7 @@ def main() -> None:
     wanted = [row for row in ROWS if kept(row) is None] if arguments.only is None else arguments.only
     for row in wanted:
         measure(row, arguments.limit_minutes)
-    write_whole(PAGE, page())
+    write()
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from actcodec.policies.recommended import (
 from actcodec.study.zoo import FAMILIES
 from cdu_cli.measured import REGISTERS, tests_in_words
 from cdu_tools.files import write_whole
-from digest import Table, read, tables
+from digest import Table, read
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT / "sw" / "cdu_cli" / "configurations.json"
@@ -45,6 +45,8 @@ POLICIES = {
 NETWORK = "ResNet on cifar10"
 #: Results of plain storage and of two bits, by family, written by benchmarks/results.py.
 HARM = EVIDENCE / "results_families_harm.csv"
+#: Time and memory of a step of ResNet-18, printed by benchmarks/training_speed.py.
+STEPS = EVIDENCE / "speed_resnet18.csv"
 #: The section of the page of results.
 ANCHOR = "policies-by-family"
 
@@ -91,15 +93,12 @@ def choices() -> str:
 
 
 def by_family(harm: Table) -> str:
-    """Return the table of the results page: the densest policies, those with kernels, and ``harm`` of each family."""
+    """Return the table of the results page: the densest policy, and ``harm`` of each family."""
     rows = []
     for family, *others in harm.rows:
-        chosen = (recommended(family), recommended(family, has_kernels))
-        models = str(chosen[0].families[family].models)
-        cells = [cell for one in chosen for cell in _cells(one, family)]
-        rows.append((family, models, *cells, exceptions(family) or "none", *others))
-    header = ("network", "models", "densest", "ratio", "cosine", "with kernels", "ratio", "cosine", "below 0.99")
-    return Table((*header, *harm.header[1:]), tuple(rows)).markdown()
+        densest = recommended(family)
+        rows.append((family, ", ".join(_cells(densest, family)), *others))
+    return Table(("network", "densest", *harm.header[1:]), tuple(rows)).markdown()
 
 
 def _cells(one: Measured, family: str) -> tuple[str, str, str]:
@@ -135,8 +134,7 @@ def _families(to_docs: str) -> str:
 
 def _training(to_docs: str) -> str:
     compared = read((EVIDENCE / "results_comparison_networks.csv").read_text(encoding="utf-8"))
-    found, _, _ = tables((EVIDENCE / "speed.md").read_text(encoding="utf-8"))
-    steps = next(table for _, table in found if "CPU time" in table.header)
+    steps = read(STEPS.read_text(encoding="utf-8")).where(backend="native")
     note = (
         f"ResNet, CIFAR-10, 3 seeds: [comparison]({to_docs}evidence/comparison.md). "
         f"Step, in those without compression: [speed]({to_docs}evidence/speed.md)."

@@ -2,9 +2,9 @@
 
     python benchmarks/gmc_policy.py --data cifar10.npz
 
-Prints the markdown table of docs/methods/jpeg_gmc.md. Each network is trained without compression for some steps; then one
-step is compressed. The ratio is that of all activations, in bytes of streams; the cosine is that of the gradient of all
-parameters to the one without compression. `coded` is the policy; `raw` has one bit per value in place of corrections, with
+Prints the rows of docs/methods/jpeg_gmc_policy.csv in Markdown. Each network is trained without compression for some steps;
+then one step is compressed. The ratio is that of all activations, in bytes of streams; the cosine is that of the gradient of
+all parameters to the one without compression. `coded` is the policy; `raw` has one bit per value in place of corrections, with
 the same gradient; `none` has the signs of the reconstruction.
 """
 

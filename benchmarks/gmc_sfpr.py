@@ -34,7 +34,8 @@ import torch
 from actcodec.codecs import Compressed, codec
 from actcodec.golden import gmc, zvc
 from actcodec.golden.huffman import code_lengths
-from actcodec.policies.policy import SavedTensor, jpeg_act_policy
+from actcodec.policies.policy import SavedTensor
+from actcodec.policies.tables.modes import jpeg_act_policy
 from actcodec.study.data import load
 from cdu_spec import gmc as spec
 from cdu_spec import named_config

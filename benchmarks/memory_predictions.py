@@ -13,7 +13,8 @@ Ladder
     Steps: each layer compiled by itself; the loss in 8 chunks of the texts, compiled; a checkpoint around each layer; gradients
     freed by an update within the backward; what checkpoints begin with in the host's memory.
 
-Writes the tables between the marks of docs/evidence/memory.md; ``--no-page`` prints them.
+Writes the tables beside docs/evidence/memory.md, and some of their columns between the marks of that page; ``--no-page`` prints
+them.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from actcodec.study.memory_subject import Subject, of_script, of_zoo, without_va
 from actcodec.study.models.library import torchvision
 from actcodec.study.zoo import ZOO
 from actcodec.study.zoo.of_torch import UNet
+from cdu_tools.files import write_whole
 from cdu_tools.marks import Marks
-from cdu_tools.report import Table
+from digest import Table
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
@@ -52,6 +54,8 @@ MODELS = (
 #: Samples.
 BATCH = 64
 _MIB, _GIB = 1 << 20, 1 << 30
+#: Columns on the page: a name, the peak, its prediction and how far that is off.
+SHOWN = 4
 
 
 def models() -> Table:
@@ -64,8 +68,8 @@ def models() -> Table:
         measured = _measured(real, partial(loss, real, 0))
         found = predict(of_zoo(foreign), count=BATCH, on_cpu=True)
         place = " of ".join(part for part in (found.place.operation, found.place.module) if part)
-        rows.append([name, *_compared(measured, (found.step, found.kept)), f"{found.place.phase}: {place}"])
-    return Table((*_HEADER, "peak is in"), rows)
+        rows.append((name, *_compared(measured, (found.step, found.kept)), f"{found.place.phase}: {place}"))
+    return Table((*_HEADER, "peak is in"), tuple(rows))
 
 
 class WithLoss(nn.Module):
@@ -126,8 +130,8 @@ def compiled() -> Table:
         step(x, y).backward()
         measured = _measured(whole, partial(step, x, y))
         found = predict(subject_of(name, whole, x, y), COMPILED, on_cpu=True)
-        rows.append([name, *_compared(measured, (found.step, found.kept)), f"{found.place.phase}: {found.place.operation}"])
-    return Table((*_HEADER, "peak is in"), rows)
+        rows.append((name, *_compared(measured, (found.step, found.kept)), f"{found.place.phase}: {found.place.operation}"))
+    return Table((*_HEADER, "peak is in"), tuple(rows))
 
 
 def subject_of(name: str, whole: nn.Module, *data: Tensor) -> Subject:
@@ -138,7 +142,7 @@ def subject_of(name: str, whole: nn.Module, *data: Tensor) -> Subject:
     return Subject(name, whole, lambda count: fakes, whole, "", mode, True)
 
 
-_HEADER = ("", "peak MiB", "predicted", "off", "kept MiB", "predicted", "off")
+_HEADER = ("model", "peak MiB", "predicted", "off", "kept MiB", "kept, predicted", "kept, off")
 
 
 def _measured(model: nn.Module, loss: Callable[[], Tensor]) -> tuple[int, int]:
@@ -191,10 +195,10 @@ def ladder() -> Table:
     offloaded = replace(chunked, loss=chunked_loss(plain.model, moved=True))
     found["+ offload"] = predict(offloaded, CHECKPOINT, 2).peak + states
     rows = [
-        [name, f"{there:.1f}", f"{found[name] / _GIB:.1f}", f"{100 * (found[name] / _GIB / there - 1):+.1f} %"]
+        (name, f"{there:.1f}", f"{found[name] / _GIB:.1f}", f"{100 * (found[name] / _GIB / there - 1):+.1f} %")
         for name, there in PUBLISHED.items()
     ]
-    return Table(("step", "published GiB", "predicted", "off"), rows)
+    return Table(("step", "published GiB", "predicted", "off"), tuple(rows))
 
 
 def chunked_loss(model: Any, *, moved: bool = False) -> Callable[..., Tensor]:
@@ -229,6 +233,13 @@ def _dropped(parameter: Tensor) -> None:
 TABLES = {"memory-models": models, "memory-compiled": compiled, "memory-ladder": ladder}
 
 
+def write(name: str, table: Table) -> None:
+    """Write a table beside the page, and the columns in front between the marks of the page."""
+    write_whole(PAGE.with_name(f"{name.replace('-', '_')}.csv"), table.csv())
+    shown = table.only(*table.header[:SHOWN])
+    Marks(name).put(PAGE, f"\n\n{shown.markdown()}\n\n")
+
+
 def main() -> None:
     """Make the tables, and write or print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -239,11 +250,11 @@ def main() -> None:
     torch.manual_seed(0)
     warnings.simplefilter("ignore")
     for name in arguments.tables:
-        text = TABLES[name]().markdown()
+        table = TABLES[name]()
         if arguments.no_page:
-            print(text, flush=True)
+            print(table.markdown(), flush=True)
         else:
-            Marks(name).put(PAGE, f"\n\n{text}\n\n")
+            write(name, table)
 
 
 if __name__ == "__main__":

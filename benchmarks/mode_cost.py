@@ -71,9 +71,10 @@ def main() -> None:
 
     engine = sum(kge[block, AFFINE_MODES] for block in ENGINE)
     path = least - kge["sfpr", ()] - kge["inverse_sfpr", ()]
-    print(f"\nThe engine ({', '.join(ENGINE)}) has {engine:.1f} kGE, that is {engine / 8:.1f} kGE per value and cycle, and")
-    print(f"{engine / path:.2f} of the path of JPEG-ACT without SFPR, both directions ({path:.1f} kGE). The rest of what the")
-    print("modes add is in the wider shared blocks and in the coders.")
+    print(f"\nThe engine ({', '.join(ENGINE)}) has {engine:.1f} kGE,")
+    print(
+        f"{engine / path:.0%} of JPEG-ACT's path without SFPR ({path:.1f} kGE); the rest is in wider shared blocks and coders."
+    )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import json
 import sys
 
 import torch
-from actcodec.backends.backend import NATIVE
+from actcodec.backends.named import NATIVE
 from actcodec.study import data, experiment
 from actcodec.training import compress_activations
 from cdu_offload import network, ratios

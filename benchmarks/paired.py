@@ -1,6 +1,6 @@
 """Accuracy with and without compression, paired by seed and test image, and the least difference that it could show.
 
-    python benchmarks/paired.py                          # continues where the table stops, then prints results
+    python benchmarks/paired.py                          # continues where the table stops, then writes results
     python benchmarks/paired.py --only digits --seeds 10
     python benchmarks/paired.py --only cifar10 --minutes 120
     python benchmarks/paired.py --only cifar10 --device cuda --workers 12 --uncoded
@@ -20,8 +20,10 @@ shows
     the least true difference that these runs show four times out of five;
 not worse than
     the smallest of the margins 0.1, 0.5, 1, 2, 5 that the loss is certain (95 %) to stay below;
-seeds for 0.5, for 0.1
+seeds for 0.5, seeds for 0.1
     seeds that would show, four times out of five, a loss below 0.5 points on these images, and below 0.1 on 10 000 of them.
+
+Writes all of these to docs/evidence/paired_summary.csv, and some between the marks of docs/evidence/paired.md.
 """
 
 from __future__ import annotations
@@ -51,12 +53,16 @@ from actcodec.study.setup import torch_device
 from actcodec.training.activation_compression import compress_activations
 from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.files import write_whole
+from cdu_tools.marks import Marks
 from cdu_tools.parallel import processes
-from cdu_tools.report import Table
+from digest import Table
 from numpy.typing import NDArray
 from torch import nn
 
-TABLE = Path(__file__).parent.parent / "docs" / "evidence" / "paired_runs.csv"
+PAGE = Path(__file__).parent.parent / "docs" / "evidence" / "paired.md"
+MARKS = Marks("paired")
+#: All runs, and what they show, beside the page.
+TABLE, SUMMARY = PAGE.with_name("paired_runs.csv"), PAGE.with_name("paired_summary.csv")
 COLUMNS = ("data", "model", "policy", "seed", "score", "ratio", "right")
 #: Network and schedule by data set.
 RECIPES = {
@@ -172,8 +178,10 @@ def answers(found: list[dict[str, str]], seeds: list[int], images: int) -> NDArr
 
 HEADER = (
     *("data", "network", "policy", "seeds", "images", "without", "ratio"),
-    *("difference", "95 %", "lost", "gained", "shows", "not worse than", "seeds for 0.5", "for 0.1"),
+    *("difference", "95 %", "lost", "gained", "shows", "not worse than", "seeds for 0.5", "seeds for 0.1"),
 )
+#: Columns on the page.
+SHOWN = ("data", "network", "policy", "ratio", "difference", "95 %", "not worse than")
 
 
 def summary() -> Table:
@@ -188,8 +196,14 @@ def summary() -> Table:
         for label, mine in by_policy.items():
             seeds = sorted({int(row["seed"]) for row in mine} & {int(row["seed"]) for row in base})
             if len(seeds) > 1:
-                lines.append([name, model, label, *cells(mine, base, seeds, images)])
-    return Table(HEADER, lines)
+                lines.append((name, model, label, *cells(mine, base, seeds, images)))
+    return Table(HEADER, tuple(lines))
+
+
+def write(found: Table) -> None:
+    """Write the table beside the page, and some of its columns between the marks of the page."""
+    write_whole(SUMMARY, found.csv())
+    MARKS.put(PAGE, f"\n\n{found.only(*SHOWN).markdown()}\n\n")
 
 
 def cells(mine: list[dict[str, str]], base: list[dict[str, str]], seeds: list[int], images: int) -> list[str]:
@@ -229,7 +243,7 @@ def main() -> None:
             for process in multiprocessing.active_children():
                 process.kill()
             pool.shutdown(wait=False, cancel_futures=True)
-    print(summary().markdown())
+    write(summary())
 
 
 if __name__ == "__main__":

@@ -2,22 +2,21 @@
 
     pip install 'actcodec[peers]'
     python benchmarks/peer_codecs.py --data cifar10.npz
-    python benchmarks/peer_codecs.py              # no measurement: picture and tables of what is on record
+    python benchmarks/peer_codecs.py              # no measurement: picture and tables from the recorded points
 
-Each network is trained without compression for some steps; what it saves of the next one is coded: results of convolutions and
-sums and the input; of VDSR, which has no normalisation, results of ReLU; of the vision transformer its tokens, as images of
-tokens times features. Writes peers_codecs.csv, peers_codecs.png and peers_codecs_speed.csv beside docs/evidence/peers.md, and
-prints the markdown tables of that page. The ratio is that of all tensors of a network together, with all that a decoder needs;
-error is ||x - x'|| / ||x||, mean over the tensors. Error bounds are parts of a tensor's root mean square. zfp, SZ3 3.3.2,
-blosc2 and libjpeg-turbo are those of imagecodecs, SZ3 3.4.0 is that of pysz. blosc2 is lossless (bytes of equal weight
-together, then zstd); it gets values rounded to some bits of fraction, where its own filter for floating point cuts, or the
-numbers of equal steps.
+Each network is trained without compression for some steps; what it saves of the next one is coded: results of convolutions
+and sums and the input; of VDSR, which has no normalisation, results of ReLU; of the vision transformer its tokens, as images
+of tokens times features. Writes peers_codecs.csv (all points), peers_codecs_ratios.csv (at equal errors),
+peers_codecs_speed.csv and peers_codecs.png beside docs/evidence/peers.md, and two short tables between the marks of that
+page. The ratio is that of all tensors of a network together, with all that a decoder needs; error is ||x - x'|| / ||x||, mean
+over the tensors. Error bounds are parts of a tensor's root mean square. zfp, SZ3 3.3.2, blosc2 and libjpeg-turbo are those of
+imagecodecs, SZ3 3.4.0 is that of pysz. blosc2 is lossless (bytes of equal weight together, then zstd); it gets values rounded
+to some bits of fraction, where its own filter for floating point cuts, or the numbers of equal steps.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import io
 import sys
 import time
@@ -43,7 +42,8 @@ from actcodec.study.dqt.comparison import interpolated
 from cdu_spec.bitstream import RECIPROCAL_BYTES, MatrixView, Mode
 from cdu_spec.sfpr import PUBLISHED_S, SFPR_RECIPROCAL_BITS
 from cdu_tools.files import write_whole
-from cdu_tools.report import Table
+from cdu_tools.marks import Marks
+from digest import Table, read
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -56,6 +56,10 @@ from torch import Tensor, nn
 imagecodecs: Any = import_module("imagecodecs")
 pysz: Any = import_module("pysz")
 _EVIDENCE = Path(__file__).parent.parent / "docs" / "evidence"
+#: Marks of the part of peers.md with the tables of this script.
+MARKS = Marks("peer-codecs")
+#: Networks on the page; the others are in the file.
+_SHOWN = ("resnet", "vgg", "vdsr", "vit", "mobilenet_v2")
 IMAGES, _KEPT = 4000, 8
 #: Networks of the project by name, width and depth, and those of torchvision by name and side of their images.
 OWN = (("resnet", 16, 1), ("vgg", 16, 2), ("wide-resnet", 16, 1), ("vdsr", 64, 5), ("vit", 32, 2))
@@ -68,7 +72,7 @@ _FRACTION_BITS = 23  # fraction bits of float32
 _BLOSC2_LEVEL = 5
 
 
-_SPEED_HEAD = ["codec", "setting", "error", "ratio", "compress, MB/s", "of jpeg-gmc", "decompress, MB/s", "of jpeg-gmc"]
+_SPEED_HEAD = ("codec", "setting", "error", "ratio", "compress, MB/s", "of jpeg-gmc", "decompress, MB/s", "of jpeg-gmc")
 #: Error and ratio of a codec with some setting.
 Point = tuple[float, float]
 
@@ -195,7 +199,7 @@ PEERS = {
 
 
 def main() -> None:
-    """Measure if there is data, then draw and print what is on record."""
+    """Measure if there is data, then draw and write the tables of the recorded points."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="CIFAR-10 as .npz; nothing is measured unless given")
     arguments = parser.parse_args()
@@ -207,9 +211,7 @@ def main() -> None:
         curves.setdefault((network, name), []).append((float(error), float(ratio)))
     speeds = _read("peers_codecs_speed.csv")
     write_whole(_EVIDENCE / "peers_codecs.png", _plot(curves, speeds))
-    _print_ratios(curves)
-    print()
-    print(Table(_SPEED_HEAD, speeds).markdown())
+    write_tables(curves, Table(_SPEED_HEAD, speeds))
 
 
 def _measure(data: Path) -> None:
@@ -221,19 +223,19 @@ def _measure(data: Path) -> None:
         points = {name: [measured(tensors, peer, setting) for setting in peer.settings] for name, peer in PEERS.items()}
         for name, peer in PEERS.items():
             rows += [
-                [network, name, peer.unit, f"{setting:.4g}", f"{error:.5f}", f"{ratio:.3f}"]
+                (network, name, peer.unit, f"{setting:.4g}", f"{error:.5f}", f"{ratio:.3f}")
                 for setting, (error, ratio) in zip(peer.settings, points[name], strict=True)
             ]
         if network == _SPEED_NETWORK:
-            speeds = Table(_SPEED_HEAD, list(_speeds(tensors, points)))
-    head = ["network", "codec", "unit of the setting", "setting", "error", "ratio"]
-    write_whole(_EVIDENCE / "peers_codecs.csv", Table(head, rows).csv())
+            speeds = Table(_SPEED_HEAD, tuple(_speeds(tensors, points)))
+    head = ("network", "codec", "unit of the setting", "setting", "error", "ratio")
+    write_whole(_EVIDENCE / "peers_codecs.csv", Table(head, tuple(rows)).csv())
     write_whole(_EVIDENCE / "peers_codecs_speed.csv", speeds.csv())
 
 
-def _read(name: str) -> list[list[str]]:
+def _read(name: str) -> tuple[tuple[str, ...], ...]:
     """The rows of a file beside the page."""
-    return list(csv.reader((_EVIDENCE / name).read_text("utf-8").splitlines()))[1:]
+    return read((_EVIDENCE / name).read_text("utf-8")).rows
 
 
 def measured(tensors: Sequence[Tensor], peer: Peer, setting: float) -> Point:
@@ -260,7 +262,7 @@ def recorded(training: Training) -> list[Tensor]:
     return [x[:_KEPT].float().contiguous() for x in found]
 
 
-def _speeds(tensors: Sequence[Tensor], curves: dict[str, list[Point]]) -> Iterator[list[str]]:
+def _speeds(tensors: Sequence[Tensor], curves: dict[str, list[Point]]) -> Iterator[tuple[str, ...]]:
     """A row per codec, each with the setting whose error is nearest: all in turn, round by round, in processor time."""
     chosen = {
         name: min(range(len(points)), key=lambda place: abs(np.log(points[place][0] / _SPEED_ERROR)))
@@ -285,17 +287,27 @@ def _speeds(tensors: Sequence[Tensor], curves: dict[str, list[Point]]) -> Iterat
             cells.append(f"{megabytes / median(one[way] for one in times[name]):.0f}")
             ours = zip(times[name], times["jpeg-gmc"], strict=True)
             cells.append(f"{median(reference[way] / own[way] for own, reference in ours):.2f}")
-        yield cells
+        yield tuple(cells)
 
 
-def _print_ratios(curves: dict[tuple[str, str], list[Point]]) -> None:
+def write_tables(curves: dict[tuple[str, str], list[Point]], speeds: Table) -> None:
+    """Write the ratios at equal errors beside the page, and those at one error, and the speeds, into the page."""
+    found = ratios(curves)
+    write_whole(_EVIDENCE / "peers_codecs_ratios.csv", found.csv())
+    shown = found.where(error=f"{_SPEED_ERROR:g}").only("codec", *_SHOWN)
+    fast = speeds.only("codec", "error", "ratio", "compress, MB/s", "decompress, MB/s")
+    MARKS.put(_EVIDENCE / "peers.md", f"\n\n{shown.markdown()}\n\n{fast.markdown()}\n\n")
+
+
+def ratios(curves: dict[tuple[str, str], list[Point]]) -> Table:
+    """Return the ratio of each codec on each network at equal errors, interpolated; "-" beyond the points."""
     networks = list(dict.fromkeys(network for network, _ in curves))
+    rows = []
     for error in _ERRORS:
-        rows = []
         for name in PEERS:
             found = (interpolated(error, *zip(*curves[network, name], strict=True)) for network in networks)
-            rows.append([name, *("-" if ratio is None else f"{ratio:.2f}" for ratio in found)])
-        print(f"\nError {error:g}:\n\n{Table(['codec', *networks], rows).markdown()}")
+            rows.append((f"{error:g}", name, *("-" if ratio is None else f"{ratio:.2f}" for ratio in found)))
+    return Table(("error", "codec", *networks), tuple(rows))
 
 
 def _plot(curves: dict[tuple[str, str], list[Point]], speeds: Sequence[Sequence[str]]) -> bytes:

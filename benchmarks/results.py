@@ -23,7 +23,7 @@ from pathlib import Path
 import front_page
 from cdu_tools.files import write_whole
 from cdu_verif.regression.results import MEASURED, TESTS
-from digest import Summary, Table, both, digest, first, numbers, wrapped
+from digest import Summary, Table, digest, first, listed, numbers, wrapped
 
 ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "results")
@@ -49,7 +49,7 @@ def _verified(found: dict[str, Table]) -> str:
 
 def _policies(found: dict[str, Table]) -> str:
     """Return the figures of the training loop, a row per policy."""
-    shown = ("ratio", "tensors_compressed", "tensors_decompressed", "payload_bytes", "cycles_of_jobs", "values_per_busy_cycle")
+    shown = ("ratio", "values_per_busy_cycle")
     rows: dict[str, dict[str, str]] = {}
     for _, test, what, figure in found["measured"].rows:
         rows.setdefault(test.partition("policy=")[2], {})[what] = figure
@@ -58,49 +58,36 @@ def _policies(found: dict[str, Table]) -> str:
 
 
 def _slowest(found: dict[str, Table]) -> str:
-    """The slowest job of each size of unit and direction, as a share of what its ports let through."""
+    """The slowest job of each size of unit, by direction, as a share of what its ports let through."""
     (table,) = found.values()
     rows = []
     for cdus in dict.fromkeys(table.column("N")):
+        of_size = table.where(N=cdus)
+        shares = []
         for direction in ("compress", "decompress"):
-            jobs = table.where(N=cdus, direction=direction)
+            jobs = of_size.where(direction=direction)
             rates = zip(numbers(jobs.column("values/cycle")), numbers(jobs.column("possible")), strict=True)
-            greatest = max(numbers(jobs.column("values/cycle")))
-            share = min(rate / possible for rate, possible in rates)
-            port = jobs.column("packed port, bytes")[0]
-            rows.append((cdus, port, direction, str(len(jobs.rows)), f"{greatest:.2f}", f"{share:.1%}"))
-    header = ("N", "packed port, bytes", "direction", "jobs", "greatest values/cycle", "slowest job, of what is possible")
-    return Table(header, tuple(rows)).markdown()
+            shares.append(f"{min(rate / possible for rate, possible in rates):.1%}")
+        rows.append((cdus, f"{max(numbers(of_size.column('values/cycle'))):.2f}", *shares))
+    return Table(("N", "greatest values/cycle", "slowest compression", "slowest decompression"), tuple(rows)).markdown()
 
 
 def _rounding(found: dict[str, Table]) -> str:
+    """Bytes of one rounding at the error of the other, and the greatest change of the error by the narrowest scale."""
     factors = numbers(found["equal_error"].column("half_away / trunc"))
-    return "\n\n".join(
-        [
-            wrapped(
-                f"At equal error half_away needs {min(factors):.3f} to {max(factors):.3f} times the bytes of trunc "
-                f"({len(factors)} points). What a narrower scale costs:"
-            ),
-            found["scale"].markdown(),
-        ]
+    wide, narrow = (numbers(found["scale"].column(f"error, scale {bits} bits")) for bits in (24, 8))
+    change = max(abs(one / other - 1) for one, other in zip(narrow, wide, strict=True))
+    return wrapped(
+        f"At equal error half_away needs {min(factors):.3f} to {max(factors):.3f} times the bytes of trunc "
+        f"({len(factors)} points). A scale of 8 bits instead of 24 changes the error by at most {change:.1%}."
     )
 
 
-#: Methods on the page; the others are in the file.
-SHOWN = (
-    "none",
-    "bf16",
-    "int8-rows",
-    "sfpr",
-    "jpeg-act optL",
-    "jpeg-act optH",
-    "division",
-    "actnn-L2",
-    "blpa-coded 4",
-    "autoquantz",
-    "autocusz",
-    "auto 12x",
-)
+#: Methods and steps on the page; the others are in the files.
+SHOWN = ("jpeg-act optL", "blpa-coded 4", "auto 12x")
+
+
+STEPS = ("without", "checkpoints", "save_on_cpu", "int8-rows", "blpa-coded", "nvfp4")
 
 
 def _compared(found: dict[str, Table]) -> str:
@@ -112,7 +99,7 @@ def _compared(found: dict[str, Table]) -> str:
         cells = table.where(method=method).only("of", "difference", "ratio").rows
         by_network = {network: f"{difference}, {ratio}x" if difference else "" for network, difference, ratio in cells}
         rows.append((method, *(by_network.get(network, "") for network in networks)))
-    return Table(("method: difference, ratio", *networks), tuple(rows[1:])).markdown()
+    return Table(("method: difference, ratio", *networks), tuple(rows)).markdown()
 
 
 def _batches(found: dict[str, Table]) -> str:
@@ -120,18 +107,18 @@ def _batches(found: dict[str, Table]) -> str:
     (table,) = found.values()
     networks = list(dict.fromkeys(table.column("network")))
     rows = []
-    for way in dict.fromkeys(table.column("step")):
+    for way in STEPS:
         cells = [table.where(network=network, step=way).only("peak", "kept MiB", "largest batch").rows for network in networks]
         rows.append((way, *(", ".join(row[0]) if row else "" for row in cells)))
     return Table(("step: peak, kept MiB, largest batch", *networks), tuple(rows)).markdown()
 
 
 def _recommended(found: dict[str, Table]) -> str:
-    """Return recommendations as on the front page, beside the effect of plain storage and of two bits."""
+    """Return the densest policies as on the front page, beside the effect of plain storage and of two bits."""
     return f"{front_page.BEGIN}\n\n{front_page.by_family(found['harm'])}\n\n{front_page.END}"
 
 
-_BLOCKS = ("sfpr", "alignment_buffer", "dct", "idct", "shift_quantizer", "zvc_encoder", "control", "compressor", "decompressor")
+_BLOCKS = ("dct", "compressor", "decompressor", "tiny")
 _LATENCY = ("block", "registers added", "kGE", "critical path, ns", "latency, cycles")
 
 
@@ -155,32 +142,27 @@ SECTIONS = (
     Section(
         "idct",
         "Accuracy of the transforms",
-        "Precision is fraction bits of the constants / bits kept between the passes; the default, `least`, is 8/0, and "
-        "`ieee1180` 12/2. Worst of six runs of 10 000 blocks. The hardware gives the same integers (`cdu verify --block "
-        "idct`).",
+        "Precision: fraction bits of the constants / bits kept between the passes. The default is 8/0, `ieee1180` is 12/2. "
+        "Worst of six runs of 10,000 blocks, inverse DCT.",
         "python benchmarks/idct_accuracy.py",
         tables=("inverse", "forward"),
-        summary=both(
-            first("inverse", precision=("limit", "12/2", "8/0")),
-            first("forward", precision=("exact coefficient, rounded", "12/2", "8/0")),
-        ),
+        summary=first("inverse", "precision", "peak", "mean square", "mean", "IEEE 1180", precision=("limit", "12/2", "8/0")),
     ),
     Section(
         "idct_rtl",
         "IEEE 1180 in the RTL",
-        "All 60 000 blocks through the generated inverse DCT, built for 9-bit samples.",
+        "All 60,000 blocks through the generated inverse DCT, built for 9-bit samples.",
         "cdu verify --block idct --test ieee_1180 --set sample_bits=9 --set const_bits=12 --set pass1_bits=2 --level full "
         "-o build/results/idct",
         KEPT / "idct" / "report.md",
         until=TESTS,
         tables=("blocks", "runs"),
-        summary=first("runs", "what", "figure"),
+        summary=first("runs", "what", "figure", what="-256..255"),
     ),
     Section(
         "verification",
         "Verification of the RTL",
-        "Every test compares with the golden model; [verification.md](verification.md) says what the tests do. Skipped are "
-        "tests of what a block or build does not have.",
+        "Skipped tests are about features that a build does not have. [Verification](verification.md) describes the tests.",
         "cdu verify --level quick -o build/verify/verilator",
         Path("build", "verify", "verilator", "report.md"),
         until=MEASURED,
@@ -190,8 +172,7 @@ SECTIONS = (
     Section(
         "training_rtl",
         "Training through the simulated unit",
-        "A ResNet on scikit-learn's digits; every activation that the policy compresses passes through a simulated array of 4 "
-        "CDUs, driven by the reference driver, which writes tables and scales to registers.",
+        "A ResNet on scikit-learn's digits; all compressed activations pass through a simulated unit of 4 CDUs.",
         "cdu verify --config universal --training --steps 2 -o build/verify/training",
         Path("build", "verify", "training", "report.md"),
         until=TESTS,
@@ -201,33 +182,29 @@ SECTIONS = (
     Section(
         "rates",
         "Rate of the whole unit",
-        'Simulated through the AXI ports, source and sink ready in every cycle. "possible" follows from N and from what the '
-        "packed port moves per cycle.",
+        "Slowest job of N CDUs, as a share of what N and the packed port allow; source and sink are always ready.",
         "python benchmarks/array_rate.py --report build/verify/verilator/report.json",
         summary=_slowest,
     ),
     Section(
         "area",
         "Area and clock",
-        "All blocks and the whole unit `tiny`, by the native Yosys of the package pyosys and one recipe; without these options "
-        "`cdu synth` tries three recipes with a Yosys that gives the same netlist on every machine, and takes an hour. "
-        "[synthesis.md](../user/synthesis.md) says how it is measured.",
+        "Blocks and the whole unit `tiny` ([how areas are measured](../user/synthesis.md)). Without the options `cdu synth` "
+        "tries three recipes and takes an hour.",
         "cdu synth --yosys pyosys --recipe balanced -o build/results/synth",
         KEPT / "synth" / "report.md",
         ("area.png",),
         hardware=True,
         tables=("blocks", "rows"),
-        summary=first(
-            "blocks", "block", "um2", "kGE", "flip-flops", "critical path (ns)", "MHz", "leakage (uW)", block=(*_BLOCKS, "tiny")
-        ),
+        summary=first("blocks", "block", "kGE", "flip-flops", "critical path (ns)", block=_BLOCKS),
     ),
     Section(
         "libraries",
         "The same blocks in other libraries",
-        "One GE is the smallest two-input NAND of the library, so that nodes compare.",
+        "The forward DCT; one GE is the library's smallest two-input NAND.",
         "python benchmarks/libraries.py",
         hardware=True,
-        summary=first("", block=("dct",)),
+        summary=listed("kGE, by library", "", "kGE", "library", block="dct"),
     ),
     Section(
         "clock",
@@ -238,50 +215,48 @@ SECTIONS = (
         ("sweep.png",),
         hardware=True,
         tables=("block", "periods"),
-        summary=first("periods", "block", "asked for (ns)", "achieved (ns)", "MHz", "kGE", "mapping"),
+        summary=first("periods", "asked for (ns)", "achieved (ns)", "kGE", **{"asked for (ns)": ("1.9", "1.5", "1.1")}),
     ),
     Section(
         "pipelining",
         "Clock against registers",
-        "What the parameters `dct_stages`, `multiplier_stages` and `register_slices` bring and cost "
-        "([pipelining.md](../user/pipelining.md)).",
+        "The whole unit without and with [pipeline registers](../user/pipelining.md).",
         "python benchmarks/pipelining.py",
         hardware=True,
-        summary=first("", *_LATENCY, block=("compressor", "decompressor", "array")),
+        summary=first("", *_LATENCY, block="array"),
     ),
     Section(
         "power",
         "Power and energy per value",
-        "The netlists of both directions, simulated gate by gate on activations of a network in training, every word compared "
-        "with the golden model ([power.md](../user/power.md) has the assumptions).",
+        "Netlists simulated gate by gate on activations of a network in training ([assumptions](../user/power.md)).",
         "cdu power --dataset cifar10 --limit 512 --steps 8 --codec jpeg-act --codec sfpr+zvc --clock-ns 2.3 --yosys pyosys "
         "--random --block compressor --block decompressor -o build/results/power",
         KEPT / "power" / "power.md",
         hardware=True,
         tables=("blocks", "parts"),
-        summary=first("blocks", "block", "codec", "data", "values/cycle", "mW", "pJ/value", "nJ/block"),
+        summary=listed("pJ per value", "blocks", "pJ/value", "block", "codec", data="activations"),
     ),
     Section(
         "mode_cost",
         "What the affine modes add",
-        "A unit of one CDU.",
+        "Area that the modes add to a unit of one CDU, both directions.",
         "python benchmarks/mode_cost.py",
         hardware=True,
         tables=("units", "blocks"),
-        summary=_whole,
+        summary=listed("kGE more than with JPEG-ACT's modes", "units", "more than JPEG-ACT's, kGE", "modes"),
     ),
     Section(
         "scale_width",
         "Width of SFPR's multiplier",
-        "A multiplier of 8 significant bits takes a third of the area of a full one; the error that it costs is the last table "
-        "of the next section. Default: 8.",
+        "The default is 8; the next section has its error.",
         "python benchmarks/area_by_parameter.py --block sfpr --parameter scale_bits 24 11 8",
         hardware=True,
+        summary=listed("kGE, by `scale_bits`", "", "sfpr, kGE", "scale_bits"),
     ),
     Section(
         "rounding",
         "Rounding of the shift quantiser, error by scale width",
-        "At equal error truncation needs fewer bytes, so it is the default.",
+        "Truncation is the default, as it needs fewer bytes.",
         "python benchmarks/rounding_choice.py",
         tables=("tables", "equal_error", "scale"),
         summary=_rounding,
@@ -292,59 +267,64 @@ SECTIONS = (
         "",
         "python benchmarks/area_by_parameter.py --block dct --parameter const_bits 13 12 10 8",
         hardware=True,
+        summary=listed("kGE, by `const_bits`", "", "dct, kGE", "const_bits"),
     ),
     Section(
         "exploration",
         "Exploration",
-        "A sweep over the precision of the transform ([sweep.md](../user/sweep.md)).",
+        "A [sweep](../user/sweep.md) over the precision of the transform; rows of front A.",
         "cdu sweep --block dct --vary const_bits=8,10,12 --vary pass1_bits=0,2 --set modes=jpeg-act --yosys pyosys "
         "--recipe balanced -o build/results/sweep",
         KEPT / "sweep" / "sweep.md",
         ("pareto.png",),
         hardware=True,
-        summary=first("", "const_bits", "pass1_bits", "area (GE)", "critical path (ns)", "ratio", "relative error", "Pareto"),
+        summary=first("", "const_bits", "pass1_bits", "area (GE)", "relative error", Pareto=("A", "A B")),
     ),
     Section(
         "offload",
         "A training step with offload",
-        "A model, not a measurement: [offload.md](../user/offload.md) says what goes in and what it leaves out.",
+        "JPEG-ACT compared with other methods in a [model](../user/offload.md), not a measurement.",
         "cdu offload -o build/results/offload",
         KEPT / "offload" / "offload.md",
         ("speedup.png",),
         until="## Where the time goes",
         hardware=True,
         tables=("speedup", "headlines"),
-        summary=first("headlines"),
+        summary=listed("Mean speed-up", "headlines", "here, mean", "JPEG-ACT over"),
     ),
     Section(
         "speed",
         "Speed of the golden model",
-        "One thread; machines differ, the last column is a ratio within one run.",
+        "One thread; optL and optH are quantisation tables.",
         "python benchmarks/golden_speed.py",
+        summary=listed("Million values per second, both ways", "", "Mvalues/s, both", "input", "table"),
     ),
     Section(
         "rtl_speed",
         "Speed of the compiled RTL",
-        "Values per second through the generated Verilog of the whole unit, by the same driver: compiled (backend `rtl`) and "
-        "simulated by cocotb.",
+        "Values through the Verilog of the whole unit: backend `rtl`, cocotb, and the golden model for comparison.",
         "python benchmarks/rtl_speed.py",
+        summary=first("", "codec", "cocotb", "rtl", "golden model", codec=("jpeg-act", "bypass")),
     ),
     Section(
         "affine_forms",
         "DIVISION and ActNN in integers and in floating point",
-        "The integer form of division with the channel's range covers the largest residual of a channel in the whole batch, "
-        "the floating-point form that of a map; with S above 1 the largest residuals saturate, and the errors of all others "
-        "are smaller. The mean error shows the bias that this brings.",
+        "The hardware computes in integers, the papers in floating point (`-float`).",
         "python benchmarks/affine_forms.py",
         tables=("tensors", "training"),
-        summary=first("training"),
+        summary=first(
+            "training",
+            "codec",
+            "difference to none",
+            "ratio",
+            codec=("division-float, 2 bits", "division, 2 bits", "actnn-float, 2 bits", "actnn, 2 bits"),
+        ),
     ),
     Section(
         "families",
         "Policies by family",
-        "Lowest cosine of the gradient with the exact one over models and seeds, before and after 32 steps, float32; ratio of "
-        "all but weights. Last: 2 bits for what normalisations save or for the rest. [Rule](../user/policies.md#which-one). "
-        "Measured on CPUs with torch 2.11, timm 1.0.29 and transformers 5.17.",
+        "Ratio, and lowest cosine with the exact gradient before and after 32 steps ([rule](../user/policies.md#which-one)). "
+        "Last columns: cosine with 2 bits, but 8 for what normalisations save, and the reverse. CPU, float32, torch 2.11.",
         "python benchmarks/families.py",
         tables=("harm", "models"),
         summary=_recommended,
@@ -352,32 +332,25 @@ SECTIONS = (
     Section(
         "largest_batch",
         "Memory of a step and the largest batch",
-        "One step on the CPU, in float32. Peak: worst moment of forward and backward, gradients included. Largest batch: of a "
-        "step whose peak is no higher than that of the plain step with 64 images, or 4 texts. For `save_on_cpu` what it moves "
-        "is not counted: no policy reaches it. In ResNet-18 gradients of weights and what backward computes are most of the "
-        "peak: policies let in 1.5 times the batch, checkpoints 1.3 times, plain storage 1.4 to 1.5. In GPT-2 the dense ones "
-        "let in 3 times, checkpoints 2.5, 8 bits by row 2.25; policies for maps, such as `jpeg-gmc`, gain nothing over 8 bits.",
+        "One step on the CPU, float32. Peak: relative to `without`, gradients included. Largest batch: with the peak of the "
+        "plain step with 64 images, or 4 texts. `save_on_cpu` does not count what it moves.",
         "python benchmarks/largest_batch.py --networks ResNet-18 GPT-2",
         summary=_batches,
     ),
     Section(
         "training",
         "Training on CIFAR-10 images",
-        "`$CDU_DATA_DIR` names the folder with the data. The subset carries mild JPEG artefacts: compare the codecs with each "
-        "other, not with published accuracies.",
+        "`$CDU_DATA_DIR` names the data's folder. The images have JPEG artefacts.",
         "cdu train --dataset cifar10 --codec jpeg-act --epochs 6 --seeds 3 -o build/train-cifar10",
         Path("build", "train-cifar10", "report.md"),
         ("curves.png",),
         tables=("codecs", "tensors"),
-        summary=first("codecs"),
+        summary=first("codecs", "codec", "accuracy (%)", "difference to none", "ratio"),
     ),
     Section(
         "comparison",
         "Every method on five networks",
-        "Each method's ratio is of the same counted tensors. Networks are of CPU size and far from converged; differences are "
-        "taken seed by seed. The time of a step, measured apart, is in those of the uncompressed network, with native kernels "
-        "where a codec has them; of auto without the steps that measure. [comparison.md](comparison.md) says what to read in "
-        "it.",
+        "Difference of the score, seed by seed, and ratio, on small networks ([how to read it](comparison.md)).",
         "python benchmarks/comparison.py",
         Path("build", "comparison", "report.md"),
         ("pareto.png",),

@@ -121,7 +121,7 @@ def main() -> None:
     torch.set_num_threads(1)
     x = activations(arguments.batch)
     few = x[: arguments.cocotb_batch]
-    print("Thousand values per second, compressed and decompressed, and their ratios.\n")
+    print("Thousand values per second, compressed and decompressed.\n")
     columns = ("configuration", "codec", "cocotb", "rtl", "rtl, 2 threads", "golden model")
     ratios = ("rtl / cocotb, processor time", "rtl / cocotb", "rtl, 2 threads / cocotb")
     print(table_row((*columns, *ratios)))
@@ -142,7 +142,7 @@ def main() -> None:
             cells += [f"{rates[label].wall / rates['cocotb'].wall:.0f}" for label in ("rtl", "rtl_2")]
             print(table_row([config.name, chosen, *cells]), flush=True)
     load = os.getloadavg()[0]
-    print(f"\n{os.cpu_count()} processors; on average {load:.1f} processes wanted one in the last minute, this one included.")
+    print(f"\n- {os.cpu_count()} processors; on average {load:.1f} processes wanted one in the last minute, this one included.")
     if arguments.json:
         write_whole(arguments.json, json.dumps({"processors": os.cpu_count(), "load": load, "rows": figures}, indent=2) + "\n")
 

@@ -2,7 +2,7 @@
 
     python benchmarks/saved_tensors.py
 
-Writes docs/methods/saved_tensors.md.
+Writes docs/methods/saved_tensors.csv, and some of its rows between the marks of docs/methods/saved_tensors.md.
 
 Runs every differentiable operation of torch's own test database in float32 on the CPU, as function, method and in place, with
 the database's sample inputs, without hooks and under policy ``sfpr`` (8 bits). Takes about two minutes.
@@ -26,11 +26,28 @@ import actcodec
 import torch
 from actcodec.training import Statistics
 from cdu_tools.files import write_whole
+from cdu_tools.marks import Marks
+from cdu_tools.report import Table
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 from torch.utils._pytree import tree_leaves, tree_map
 
 PAGE = Path(__file__).parents[1] / "docs" / "methods" / "saved_tensors.md"
+ROWS = PAGE.with_suffix(".csv")
+MARKS = Marks("saved-tensors")
+#: Operations that the page shows.
+_SHOWN = (
+    "matmul",
+    "nn.functional.conv2d",
+    "nn.functional.layer_norm",
+    "nn.functional.gelu",
+    "nn.functional.relu",
+    "nn.functional.relu6",
+    "nn.functional.avg_pool2d",
+    "linalg.vector_norm",
+    "div.no_rounding_mode",
+    "softmax",
+)
 _POLICY: tuple[str, dict[str, Any]] = ("sfpr", {"S": 1.0})
 _EMPTY = nn.Module()
 #: Directions are of size 1; a gradient below is what float32 leaves of a sum that is zero.
@@ -179,10 +196,10 @@ def _significant(wanted: list[Tensor], gradients: list[Tensor]) -> list[Tensor]:
     return [got[want.isfinite()] for want, got in pairs if bool((want[want.isfinite()].abs() > _NOISE).any())]
 
 
-def row(name: str, found: Iterable[Outcome]) -> str | None:
-    """The line of the page's table for one operation; None for those that save no activation.
+def row(name: str, found: Iterable[Outcome]) -> list[str] | None:
+    """Return the row of one operation, or None if it saves no activation.
 
-    ValueError for one of which something is kept exactly and of which no reason is known.
+    ValueError if something is kept exactly without a known reason.
     """
     found = list(found)
     kept = frozenset().union(*(outcome.kept for outcome in found))
@@ -191,10 +208,10 @@ def row(name: str, found: Iterable[Outcome]) -> str | None:
     words = [word for codec, word in _WORDS.items() if codec in kept]
     nodes = sorted(frozenset().union(*(outcome.nodes for outcome in found)))
     why = reason(name) if "exact" in kept else ""
-    return f"| `{name}` | {', '.join(f'`{node}`' for node in nodes)} | {', '.join(words)} | {why} |"
+    return [name, ", ".join(nodes), ", ".join(words), why]
 
 
-_HEADER = "| operation | nodes of the graph with floating-point tensors | kept | why exactly |"
+_HEADER = ("operation", "nodes of the graph with floating-point tensors", "kept", "why exactly")
 _WORDS = {"sfpr": "values", "brc": "signs", "bits": "bits", "shape": "sizes", "exact": "exactly"}
 
 #: Why tensors are kept exactly, and of which operations, by the first pattern that matches a name.
@@ -243,79 +260,19 @@ def reason(name: str) -> str:
     raise ValueError(f"{name} keeps tensors exactly: say why in _REASONS, or code them (sw/actcodec/saved/needs.py)")
 
 
-def page() -> str:
-    """The markdown of docs/methods/saved_tensors.md."""
-    lines = [line for entry in operations() if (line := row(name_of(entry), outcomes(entry, *_POLICY, samples=6)))]
-    table = "\n".join([_HEADER, "|---|---|---|---|", *lines])
-    return f"""\
-# What is kept of what torch's operations save
-
-Autograd's formulas bear small errors of some of the tensors that they save, and of others they do not. `amax` gives its
-gradient to the values that equal its result; of values that a codec has changed none does. The gradients of `sqrt`, `log` and
-of a quotient's denominator have poles, which a value crosses that is rounded to zero. The plug-in therefore compresses what an
-operation saves only where its gradient is known to bear it, under every policy and with every codec that has losses:
-
-| kept | of which operations |
-|---|---|
-| values, by the policy's codec | products, convolutions, normalisations, smooth activations; whole powers; numerators |
-| values, and some exactly | 2-norms and standard deviations: groups of values with a small norm are exact |
-| bits | linear within a few regions: ReLU6, LeakyReLU, hardtanh, hardsigmoid, threshold, clamp, shrink, abs (two bits) |
-| bits and results | `amax`, `amin`, and `max` and `min` over everything |
-| sizes | pools, gather, padding |
-| exactly | all others: those that compare or divide, and any that torch has not got yet |
-
-`hardswish`, ELU and PReLU need values. `where` and `masked_fill` save boolean masks, one bit a value. `maximum` and `minimum`
-are exact. Bits and sizes are lossless and belong to the operation that saves the tensor: another one that needs its values has
-them as the policy says, beside the bits.
-
-**2-norms.** The gradient of a norm is `x / ||x||`. The norm is kept exactly, x as the codec makes it. A group of values whose
-norm is zero has no gradient; where a codec's error is more than an eighth of a group's norm, and by that more than twice as
-large as in the whole tensor, the values of the group are kept beside (`sw/actcodec/saved/norms.py`). So it is with `x.norm()`,
-`vector_norm`, `normalize` and `std`. Other norms are exact, and so are cosines and distances: their gradients are differences,
-which are small where two points are near each other, however large the points are.
-
-Saved tensors of custom autograd functions, of scripted ones and of a backward pass that is differentiated itself are exact too,
-as nothing is known of what reads them. Who knows better names their consumer in a rule of the policy:
-
-```toml
-[[rules]]
-codec = "sfpr"
-consumer = ["unknown"]
-```
-
-What is known stands in one table, `sw/actcodec/saved/needs.py`. Three exceptions look beyond the operation that saves:
-
-- **A loss is exact**, whatever its operations are: code behind the model and outside of all modules, modules without
-  parameters behind the model, and modules that are called a loss or a criterion (`sw/actcodec/saved/loss.py`,
-  [plugin.md](../user/plugin.md#losses)).
-- **Factors before a pole are exact.** `sqrt(d * d + eps)` keeps its root exactly, but the product has saved d, and where d is
-  small the root's derivative multiplies the error of d. When a function with a pole reads what follows from a product, a
-  power, a quotient or an exponential by at most 8 steps that hand gradients on, the factors take the place of their codec's
-  form. Behind a convolution, a linear layer or a normalisation, and behind a sum or mean of more than 8 values, they are
-  compressed (`sw/actcodec/saved/poles.py`).
-- **Values of gradients** that are differentiated again are exact with `double_backward=True`; without, the first one that is
-  computed from a reconstruction is warned of (`sw/actcodec/saved/second_order.py`).
-
-Two errors would grow without a pole. Normalisations divide by the deviation of a channel, so that one far from zero loses
-what it varies by: it is centred before it is compressed. Fused attention computes its softmax again from queries and keys,
-with the sums of the exact ones, so
-that the error of a logit acts as its exponential: the sums are computed again from what is rebuilt
-(`sw/actcodec/saved/attention.py`), one more product of queries and keys in backward. With three bits and logits of deviation
-10 the gradient was infinite, and is now off as far as that of a softmax with such logits is.
-
-Below are the operations of the test database of torch {torch.__version__.split("+")[0]} that save activations, with policy
-`sfpr`; a call of several operations, and one with different arguments, may keep its tensors in several ways. `python
-benchmarks/saved_tensors.py` writes this page; `pytest -m campaign` compares gradients under all policies with those without
-compression.
-
-{table}
-"""
+def shown(rows: Table) -> str:
+    """Return the rows that the page shows, as Markdown."""
+    by_name = {one[0]: one for one in rows.rows}
+    return Table(_HEADER, [[f"`{name}`", *by_name[name][1:]] for name in _SHOWN]).markdown()
 
 
 def main() -> None:
-    """Run all and write the page."""
+    """Run all operations, and write the table and the page's rows of it."""
     torch.set_num_threads(1)
-    write_whole(PAGE, page())
+    found = (row(name_of(entry), outcomes(entry, *_POLICY, samples=6)) for entry in operations())
+    rows = Table(_HEADER, [one for one in found if one is not None])
+    write_whole(ROWS, rows.csv())
+    MARKS.put(PAGE, f"\n\n{shown(rows)}\n\n")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import actcodec
 import torch
-from actcodec.backends.native.entropy_coder import NativeEntropyCoder
+from actcodec.backends.native import entropy
 from actcodec.codecs import JpegBaseCompressed
 from actcodec.codecs.jpeg.jpeg_image import jpeg_image
 from cdu_tools.marks import Marks
@@ -72,11 +72,11 @@ def row(name: str, x: Tensor, table: str, runs: int) -> list[str]:
     """One input with one table."""
     packed = actcodec.codec("jpeg-base", dqt=table, backend="native").compress(x)
     assert isinstance(packed, JpegBaseCompressed)
-    coder, file, tables = NativeEntropyCoder(), jpeg_image(packed), packed.header.tables
+    file, tables = jpeg_image(packed), packed.header.tables
     coefficients = packed.coefficients("native")
     actions = (
-        partial(coder.encode, coefficients, "standard"),
-        partial(coder.decode, packed.payload, len(coefficients), tables),
+        partial(entropy.encode, coefficients, "standard"),
+        partial(entropy.decode, packed.payload, len(coefficients), tables),
         partial(read, file, eighth=True),
         partial(read, file),
     )

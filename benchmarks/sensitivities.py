@@ -14,9 +14,9 @@ GACT
 ALAM
     half the squared difference of the norms of the same two gradients: ALAM (ICLR 2024) keeps only the norm of a gradient;
 ActNN
-    the formula that policy ``auto`` uses (actcodec.policies.sensitivity), from one step.
+    the formula that policy ``auto`` uses (actcodec.policies.budget.sensitivity), from one step.
 
-Bits of 1, 2, 3, 4, 6 or 8 for each tensor follow from it by the knapsack of policy ``auto`` (actcodec.policies.knapsack), the
+Bits of 1, 2, 3, 4, 6 or 8 for each tensor follow by the knapsack of policy ``auto`` (actcodec.policies.budget.knapsack), the
 squared error going with 1 / (2**bits - 1)**2, so that the mean over all values is 2, 3 or 4. The result is the error of the
 gradient with all of them together, root mean square of 4 draws; the first row has one number of bits for all.
 
@@ -32,9 +32,10 @@ from pathlib import Path
 
 from actcodec import codecs
 from actcodec.codecs import Codec
-from actcodec.policies.auto import AutoPolicy, ItemKey, item_key
-from actcodec.policies.knapsack import greedy_choice
-from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule, SavedTensor, first_rules
+from actcodec.policies.auto.policy import AutoPolicy, ItemKey, item_key
+from actcodec.policies.budget.knapsack import greedy_choice
+from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule, SavedTensor
+from actcodec.policies.tables.rules import first_rules
 from actcodec.study.diagnosis import Passes, distance, norm_of
 from cdu_tools.marks import Marks
 from cdu_tools.report import Table

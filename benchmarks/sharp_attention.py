@@ -15,8 +15,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 import torch
-from actcodec.policies import transformer
 from actcodec.policies.catalog import policy
+from actcodec.policies.tables import transformer
 from actcodec.study.likeness import cosine
 from cdu_tools.marks import Marks
 from cdu_tools.report import Table

@@ -28,9 +28,10 @@ import numpy as np
 import torch
 from actcodec.codecs.acgc.steered_codec import positive
 from actcodec.codecs.compressed import Packed
-from actcodec.policies import steered
-from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule, first_rules
-from actcodec.policies.steered import SteeredPolicy
+from actcodec.policies.bounds import steered
+from actcodec.policies.bounds.steered import SteeredPolicy
+from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule
+from actcodec.policies.tables.rules import first_rules
 from actcodec.study import experiment
 from actcodec.study.data import Dataset, load
 from actcodec.study.diagnosis import Passes, norm_of

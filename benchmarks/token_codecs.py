@@ -4,7 +4,7 @@
 
 A vision transformer is trained on 4096 images of CIFAR-10 and a GPT-2 on letters of the standard library, both of width 64 and
 depth 4, for 150 steps without compression. On one batch everything that is not computed again
-(actcodec.policies.recomputation) is kept in one way:
+(actcodec.policies.groups.recomputation) is kept in one way:
 
 steps of a tensor, feature, token, group
     uniform steps of 6 gamma / 2**bits, rounded to nearest, gamma the root mean square of what shares a step, which takes 2
@@ -33,8 +33,9 @@ from pathlib import Path
 import torch
 from actcodec import codecs
 from actcodec.codecs import Codec, Packed
-from actcodec.policies.policy import CODED_DTYPES, Rule, first_rules
-from actcodec.policies.recomputation import RecomputingPolicy
+from actcodec.policies.groups.recomputation import RecomputingPolicy
+from actcodec.policies.policy import CODED_DTYPES, Rule
+from actcodec.policies.tables.rules import first_rules
 from actcodec.study import data
 from actcodec.study.diagnosis import Passes, distance, norm_of
 from actcodec.study.models import VisionTransformer

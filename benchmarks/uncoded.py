@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import cast
 
 import torch
 from actcodec.backends.job import DTYPES, Job
-from actcodec.backends.predicted_coder import Predicted, PredictedCoder
-from actcodec.backends.step_quantizer import Line, cells, finished
 from actcodec.backends.triton import jpeg_act
 from actcodec.backends.triton.backend import TritonBackend
 from actcodec.backends.triton.modes import DECODERS, ENCODERS
+from actcodec.golden.floating import predicted
+from actcodec.golden.floating.predicted import Predicted
+from actcodec.golden.floating.steps import Line, cells, finished
 from actcodec.golden.integer_coder import CodedIntegers
 from actcodec.golden.shapes import per_channel
 from cdu_spec.bitstream import MatrixView, Mode
@@ -32,36 +34,30 @@ class _Numbers(CodedIntegers):
     values: Tensor  #: float32, as :func:`per_channel`
 
 
-class _UncodedSteps(PredictedCoder):
-    """Implement :class:`PredictedCoder` with the steps of ``blpa-coded`` alone."""
+def _cells(x: Tensor, step: Tensor) -> Predicted:
+    """Return the steps of ``blpa-coded`` as they are."""
+    numbers = cells(per_channel(x.to(torch.float32)), step[:, None])
+    return Predicted(0, _Numbers((), (), numbers), torch.zeros(0, dtype=torch.int64, device=x.device))
 
-    def cells(self, x: Tensor, step: Tensor) -> Predicted:
-        """Implement :class:`PredictedCoder`."""
-        numbers = cells(per_channel(x.to(torch.float32)), step[:, None])
-        return Predicted(0, _Numbers((), (), numbers), torch.zeros(0, dtype=torch.int64, device=x.device))
 
-    def middles(
-        self,
-        predicted: Predicted,
-        step: Tensor,
-        shape: Sequence[int],
-        dtype: torch.dtype,
-        *,
-        rectified: bool = False,
-        line: Line | None = None,
-    ) -> Tensor:
-        """Implement :class:`PredictedCoder`."""
-        values = (cast(_Numbers, predicted.coded).values + 0.5).mul_(step[:, None])
-        whole = (slice(None), slice(None), slice(None))
-        return finished(values, whole, dtype, rectified=rectified, line=line).view(tuple(shape))
+def _middles(
+    found: Predicted,
+    step: Tensor,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+    *,
+    rectified: bool = False,
+    line: Line | None = None,
+) -> Tensor:
+    values = (cast(_Numbers, found.coded).values + 0.5).mul_(step[:, None])
+    whole = (slice(None), slice(None), slice(None))
+    return finished(values, whole, dtype, rectified=rectified, line=line).view(tuple(shape))
 
 
 class UncodedBackend(TritonBackend):
     """Backend ``triton`` without coders of modes sfpr+zvc and jpeg-act, and of ``blpa-coded``."""
 
-    def predicted_coder(self) -> PredictedCoder:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return _UncodedSteps()
+    implementations = MappingProxyType({**TritonBackend.implementations, predicted.cells: _cells, predicted.middles: _middles})
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """Implement :class:`~actcodec.backends.backend.Backend`."""

@@ -1,5 +1,6 @@
-"""The pages: every link leads somewhere, and no picture is there twice."""
+"""The pages: every link leads somewhere, no picture is there twice, and long tables stand in files beside them."""
 
+import csv
 import hashlib
 import re
 from collections import defaultdict
@@ -122,8 +123,114 @@ def test_paths_of_code_are_there(page):
     assert not missing
 
 
+EVIDENCE = ROOT / "docs" / "evidence"
+SOURCES = (".py", ".sv", ".toml", ".sh")
+#: Rows of the longest table on a page of evidence.
+ROWS = 20
+
+
+def source_names(text):
+    """Names of source files, without a folder, in the code of a page."""
+    words = [word.strip("(),:;\"'") for code in CODE.findall(FENCE.sub("", text)) for word in code.strip("`").split()]
+    return {word for word in words if "/" not in word and word.endswith(SOURCES) and re.match(r"\w+\.", word)}
+
+
+@pytest.mark.parametrize("page", sorted(EVIDENCE.glob("*.md")), ids=lambda page: page.name)
+def test_source_files_that_evidence_names_are_there(page):
+    there = {path.name for top in FOLDERS for path in (ROOT / top).rglob("*") if path.suffix in SOURCES}
+    assert source_names(page.read_text(encoding="utf-8")) <= there
+
+
+def tables(text):
+    """Rows of each table of a page, cells without marks of code and emphasis."""
+    found = re.findall(r"(?:^\|.*\n?)+", FENCE.sub("", text), re.MULTILINE)
+    return [[[cell.strip(" `*") for cell in line.strip("|").split("|")] for line in table.splitlines()] for table in found]
+
+
+@pytest.mark.parametrize("page", sorted(EVIDENCE.glob("*.md")), ids=lambda page: page.name)
+def test_tables_of_evidence_are_short(page):
+    assert max((len(rows) - 2 for rows in tables(page.read_text(encoding="utf-8"))), default=0) <= ROWS
+
+
+def test_every_table_of_evidence_is_linked_and_complete():
+    linked = {(page.parent / unquote(target)).resolve() for page in PAGES for target in links(page.read_text(encoding="utf-8"))}
+    for path in EVIDENCE.glob("*.csv"):
+        assert path in linked, path.name
+        header, *rows = csv.reader(path.read_text(encoding="utf-8").splitlines())
+        assert rows, path.name
+        assert {len(row) for row in rows} == {len(header)}, path.name
+
+
+#: Tables of pages with some of the rows and columns of a file, by the first cells of their header.
+EXCERPTS = [
+    ("peers.md", "peers_designs.csv", ("design", "kGE")),
+    ("peers.md", "peers_codecs_ratios.csv", ("codec", "resnet", "vgg")),
+    ("peers.md", "peers_codecs_speed.csv", ("codec", "error")),
+    ("peers.md", "peers_nvcomp.csv", ("codec", "resnet", "vdsr")),
+    ("speed.md", "speed_steps.csv", ("step", "resnet, 1 thread")),
+    ("speed.md", "speed_resnet18.csv", ("policy", "CPU time")),
+    ("fpga.md", "fpga_units.csv", ("configuration", "duplex")),
+    ("fpga.md", "fpga_blocks.csv", ("block", "LUT4")),
+    ("memory.md", "memory_models.csv", ("model", "peak MiB")),
+    ("memory.md", "memory_compiled.csv", ("model", "peak MiB")),
+    ("memory.md", "memory_ladder.csv", ("step", "published GiB")),
+    ("paired.md", "paired_summary.csv", ("data", "network")),
+]
+
+
+@pytest.mark.parametrize(("page", "file", "begin"), EXCERPTS, ids=lambda one: one if isinstance(one, str) else one[0])
+def test_rows_of_a_page_are_those_of_its_file(page, file, begin):
+    lines = csv.reader((EVIDENCE / file).read_text(encoding="utf-8").splitlines())
+    whole = [[cell.strip(" `*") for cell in line] for line in lines]
+    found = [rows for rows in tables((EVIDENCE / page).read_text(encoding="utf-8")) if tuple(rows[0][: len(begin)]) == begin]
+    # More than one table may begin so: the file has the last row of one of them.
+    (shown,) = [rows for rows in found if any(in_order(rows[-1], line) for line in whole)]
+    assert [row for row in shown[2:] if not any(in_order(row, line) for line in whole)] == []
+
+
+def in_order(cells, line):
+    """Whether the cells stand in a line, in their order."""
+    rest = iter(line)
+    return all(cell in rest for cell in cells)
+
+
+def test_what_is_a_row_of_a_file():
+    assert in_order(["a", "c"], ["a", "b", "c"])
+    assert not in_order(["c", "a"], ["a", "b", "c"])
+    assert tables("x\n| `a` | *b* |\n|---|--:|\n| 1 |  |\n\n| c |\n") == [[["a", "b"], ["---", "--:"], ["1", ""]], [["c"]]]
+    assert source_names("`array.py` `sw/no.py` `python x.py` `report.md` `.py` x.sv `a.sv`,") == {"array.py", "x.py", "a.sv"}
+
+
 def test_what_is_a_path_of_code():
     fenced = "\n```\n`sw/no`\n```\n\n"
     text = "`sw/a.py` `python benchmarks/x.py --y` `cdu_verif/streams/` `text/plain` `a or b`"
     text += f"{fenced}    pytest tests/t.py::x\n"
     assert paths(text) == {"sw/a.py", "benchmarks/x.py", "cdu_verif/streams/", "tests/t.py"}
+
+
+def test_the_gallery_shows_every_plot_with_its_command():
+    gallery = ROOT / "docs" / "evidence" / "plots.md"
+    text = gallery.read_text(encoding="utf-8")
+    shown = [(gallery.parent / target).resolve() for target in links(text) if target.endswith(PICTURES)]
+    assert sorted(shown) == sorted((ROOT / "docs").rglob("*.png"))
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        plots = re.findall(r"^\*\*([^*]+)\.\*\* (.+?)\n\n(?:    (cdu|python) )?", section, re.MULTILINE | re.DOTALL)
+        commands = len(re.findall(r"^    (?:cdu|python) ", section, re.MULTILINE))
+        assert len(plots) == len(re.findall(r"\]\(\S+\.png\)", section))
+        assert commands == len(plots) or "by the same command" in section or "of one command" in section
+        assert all(re.search(r"`[\w.]+\.png`|\]\(", what) for _, what, _ in plots)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.parent.name == "methods"], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+def test_long_tables_are_files_beside_the_page(page):
+    tables = re.findall(r"(?:^\|.*\n)+", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    assert max((table.count("\n") - 2 for table in tables), default=0) <= 20
+
+
+def test_tables_beside_pages_are_linked():
+    linked = {(page.parent / unquote(target)).resolve() for page in PAGES for target in links(page.read_text(encoding="utf-8"))}
+    beside = [path for folder in ("methods", "user") for path in (ROOT / "docs" / folder).glob("*.csv")]
+    assert beside
+    assert [path.name for path in beside if path not in linked] == []

@@ -65,13 +65,29 @@ def test_a_section_is_a_summary_and_files(writers):
     parts = text.split("\n\n")
     assert "| slow of them | 25.49 |\n| fast, too | 1,026.98 |" in parts[1]
     assert parts[-1] == "![All](all.png)"
-    assert "[results_name_blocks.csv](results_name_blocks.csv) (3 rows)" in parts[-2]
+    assert parts[-2].startswith("All rows: [results_name_blocks.csv](results_name_blocks.csv)")
 
 
 def test_tables_without_a_name_are_an_error(writers):
     digest, _ = writers
     with pytest.raises(ValueError, match="2 kinds of tables"):
         digest.digest("name", MEASURED, ("",), lambda found: "")
+
+
+def test_summaries_are_those_of_the_files(writers):
+    digest, results = writers
+    bodies = results.standing(PAGE.read_text(encoding="utf-8"))
+    for section in results.SECTIONS:
+        files = {name: FOLDER / digest.file_name(section.name, name) for name in section.tables}
+        tables = {name: digest.read(file.read_text(encoding="utf-8")) for name, file in files.items()}
+        assert section.summary(tables) in bodies[section.title], section.title
+
+
+def test_a_figure_is_listed_with_its_keys(writers):
+    digest, _ = writers
+    summary = digest.listed("Area", "", "kGE", "block", "note", note="x")
+    table = digest.Table(("block", "kGE", "note"), (("dct", "25.49", "x"), ("sfpr", "18.23", "y"), ("idct", "29.35", "x")))
+    assert summary({"": table}) == "Area: 25.49 (dct, x), 29.35 (idct, x)."
 
 
 def test_what_is_not_measured_again_stays_as_it_is(writers):

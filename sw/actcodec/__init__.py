@@ -9,7 +9,8 @@
 from typing import TYPE_CHECKING, Any
 
 from actcodec.codecs import Compressed, codec, decompress, from_bytes
-from actcodec.training import ActivationCompression, Policy, Rule, Statistics, check, compress_activations, from_toml
+from actcodec.study import check
+from actcodec.training import ActivationCompression, Policy, Rule, Statistics, compress_activations, from_toml
 
 if TYPE_CHECKING:
     from actcodec.graph.compiled import Compiled, compiled

@@ -25,7 +25,9 @@ def formal(
     settings: SetOption = None,
     block: Annotated[list[str] | None, typer.Option(help="One block; may be given several times. Default: all.")] = None,
     name: Annotated[str | None, typer.Option("--property", help="Only properties of this name. Default: all.")] = None,
-    table: Annotated[Path | None, typer.Option(help="Also put the rows in the table of this Markdown page.")] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="Also put the counts into this Markdown page, and the rows into proofs.csv beside it.")
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Prove properties of the generated Verilog with sby, yices and ABC.
@@ -35,7 +37,7 @@ def formal(
     """
     chosen = configuration(config, settings)
     try:
-        from cdu_verif.formal.prove_blocks import ProofSettings, prove_blocks
+        from cdu_verif.proofs.prove_blocks import ProofSettings, prove_blocks
     except ModuleNotFoundError as error:
         from cdu_tools.distribution import missing
 

@@ -140,7 +140,7 @@ def _policies() -> list[Row]:
 def _backends() -> list[Row]:
     """Return the backends: the golden model, the kernels, and those of other packages."""
     try:
-        from actcodec.backends.backend import AUTO, NATIVE, TORCH, TRITON, added
+        from actcodec.backends.named import AUTO, NATIVE, TORCH, TRITON, added
         from actcodec.backends.native import build
     except ImportError as error:
         return [_absent("torch", f"{error}; {adding('train')} adds it")]
@@ -152,7 +152,8 @@ def _backends() -> list[Row]:
 
 
 def _triton() -> Row:
-    from actcodec.backends.backend import TRITON, triton_backend
+    from actcodec.backends.named import TRITON
+    from actcodec.backends.triton.available import triton_backend
 
     triton_backend()
     return _present(TRITON, version=version(TRITON), about="kernels for GPUs, compiled when first used")
@@ -160,7 +161,7 @@ def _triton() -> Row:
 
 def _added_backend(name: str) -> Row:
     """A backend of another package; that of the compiled RTL needs Verilator and a compiler once a job comes."""
-    from actcodec.backends.backend import backend
+    from actcodec.backends.named import backend
     from cdu_tools import verilator
     from cdu_tools.compilers import cpp_compiler
 

@@ -160,7 +160,7 @@ def distinct(option: str, names: list[str] | None) -> list[str]:
 
 def codec_backend(name: str, check: bool) -> Backend:
     """The backend that ``--backend`` and ``--check`` describe."""
-    from actcodec.backends.backend import TORCH, backend
+    from actcodec.backends.named import TORCH, backend
 
     if check and name == TORCH:
         raise UserError("--check compares another backend with the golden model: give --backend rtl with it")

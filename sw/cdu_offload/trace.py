@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from actcodec.policies.policy import SavedTensor, jpeg_act_policy
+from actcodec.policies.policy import SavedTensor
+from actcodec.policies.tables.modes import jpeg_act_policy
 from actcodec.saved.operations import OperationTracker, is_parameter, leaf_of, producer, tensors_in
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 
@@ -82,7 +83,7 @@ class AffineSettings:
     def __post_init__(self) -> None:
         if self.bits not in CODE_BITS:
             raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
-        whole = isinstance(self.step_log2, int) and not isinstance(self.step_log2, bool)
+        whole = is_whole(self.step_log2)
         if not whole or not 0 <= self.step_log2 <= BASE_BITS - self.bits:
             raise UserError(
                 f"step_log2 = {self.step_log2!r} is not allowed with {self.bits} bits: use 0 to {BASE_BITS - self.bits}"

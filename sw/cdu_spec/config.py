@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS
@@ -166,7 +167,7 @@ class CduConfig:
         for field in fields(self):
             if isinstance(field.default, int):
                 value = getattr(self, field.name)
-                if isinstance(value, bool) or not isinstance(value, int):
+                if not is_whole(value):
                     raise ConfigError(f"{field.name} = {value!r} is not allowed: use a whole number")
         text = isinstance(self.name, str) and self.name.isidentifier() and self.name.isascii()
         if not text or len(self.name) > _LONGEST_NAME:

@@ -16,7 +16,7 @@ from cdu_spec.dma import (
     Part,
     dma_base,
 )
-from cdu_spec.register_documents import register_definitions, register_details, register_summary
+from cdu_spec.register_documents import register_definitions, register_details
 from cdu_spec.registers import Channel
 
 #: Bytes of the longest number in a record; longer parts are tables.
@@ -31,7 +31,7 @@ def dma_markdown() -> str:
     lines += ["", "| bit of `errors` | name | |", "|---|---|---|"]
     lines += [f"| {place} | {name} | {text} |" for place, (name, text) in enumerate(DMA_ERRORS)]
     bases = ", ".join(f"{channel.value} at {dma_base(channel):#x}" for channel in Channel)
-    lines += ["", "### Registers", "", f"Of each direction: {bases}.", "", *register_summary(DMA_CHANNEL), ""]
+    lines += ["", "### Registers", "", f"Each direction has these: {bases}.", ""]
     return "\n".join([*lines, *register_details(DMA_CHANNEL)]).rstrip() + "\n"
 
 

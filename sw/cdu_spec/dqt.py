@@ -14,6 +14,8 @@ import re
 from collections.abc import Sequence
 from math import log2
 
+from cdu_tools.numbers import is_whole
+
 from cdu_spec.geometry import BLOCK_VALUES, SHIFT_BITS
 
 Table = tuple[int, ...]
@@ -119,6 +121,6 @@ def _checked(values: Sequence[int]) -> Table:
     if len(values) != BLOCK_VALUES:
         raise ValueError(f"{needed}: these are {len(values)}")
     for place, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_DIVISOR:
+        if not is_whole(value, 1, MAX_DIVISOR):
             raise ValueError(f"{needed}: entry {place} is {value!r}")
     return tuple(values)

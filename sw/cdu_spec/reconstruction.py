@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_real
 
 #: The point is a number of eighths of a step, 0 to one half.
 POINT_BITS = 3
@@ -15,7 +16,7 @@ MAX_POINT = STEP_POINTS // 2
 def point_of(rec: float) -> int:
     """Return the number of eighths of a point given in steps: 0, 1/8, 1/4, 3/8 or 1/2. UserError for any other."""
     eighths = {point / STEP_POINTS: point for point in range(MAX_POINT + 1)}
-    if isinstance(rec, bool) or not isinstance(rec, (int, float)) or rec not in eighths:
+    if not is_real(rec) or rec not in eighths:
         raise UserError(f"rec = {rec!r} is not allowed: use {', '.join(f'{one:g}' for one in eighths)}")
     return eighths[rec]
 

@@ -234,9 +234,9 @@ def _flags(*named: tuple[str, str], reset: int = 0) -> tuple[Field, ...]:
 
 #: Errors of a channel. The driver's exceptions and the documents use these sentences.
 ERROR_FLAGS = (
-    ("early_last", "the input of a job ended too early; zeros took the place of what was missing"),
+    ("early_last", "the input of a job was too short; zeros replaced the rest"),
     ("late_last", "the input of a job was too long; the rest up to TLAST was thrown away"),
-    ("keep", "a transfer had a TKEEP with holes, or one that ends inside a row of 8 values or inside a scale"),
+    ("keep", "a TKEEP had holes, or ended inside a row of 8 values or a scale"),
     (
         "bad_job",
         f"START was refused: mode unknown or not built, a count of 0 or of more than {COUNT_BITS} bits, BEATS not whole blocks "
@@ -249,10 +249,10 @@ ERROR_FLAGS = (
         "nonfinite",
         "an input value was infinite (it became the largest number) or NaN (it became 0; in mode mx its block is NaN)",
     ),
-    ("scale_missing", "the scales of a job ended too early; 1.0 took the place of what was missing"),
+    ("scale_missing", "a job had fewer scales than channels; 1.0 replaced the rest"),
     ("scale_surplus", "a job had more scales than channels; the rest was thrown away"),
     ("scale_overflow", "a write to SCALE or SCALE_LAST was ignored: STATUS.scale_space was 0"),
-    ("timeout", "WATCHDOG cycles passed without a transfer while a job was under way; all jobs were aborted"),
+    ("timeout", "no transfer for WATCHDOG cycles while a job was under way; all jobs were aborted"),
     ("aborted", "CONTROL.abort was written while jobs were under way, or together with start; they were forgotten"),
     (
         "bad_scale",
@@ -261,8 +261,8 @@ ERROR_FLAGS = (
     ),
     (
         "scale_source",
-        "of jobs that wait for scales together some name their source in MODE and some do not, or none does and scales came "
-        "from both sources: they may have changed places",
+        "of jobs that wait for scales together only some name their source in MODE, or none does and scales came from both: "
+        "they may be in the wrong order",
     ),
     ("bad_head", "a block began with a range that no encoder writes; its values are wrong"),
     ("payload_length", "the payload had another number of bytes than PAYLOAD_BYTES"),
@@ -288,7 +288,7 @@ _MODES = {mode.label: int(mode) for mode in Mode}
 _INTERRUPTS = (("job_done", "a job has ended"), ("error", "an error that ERROR_ENABLE lets through has happened"))
 
 GLOBAL = (
-    Register("ID", 0x00, Access.RO, "What this is.", _number(32, "the bytes 'CDU', 1A", int.from_bytes(MAGIC, "little"))),
+    Register("ID", 0x00, Access.RO, "Identification.", _number(32, "the bytes 'CDU', 1A", int.from_bytes(MAGIC, "little"))),
     Register(
         "VERSION",
         0x04,
@@ -305,7 +305,7 @@ GLOBAL = (
         Access.RO,
         "Configuration: sizes.",
         (
-            Field("cdus", 0, 4, "number of CDUs"),
+            Field("cdus", 0, 4, "CDUs"),
             Field("port_beats", 8, 4, "rows of 8 values per word of an uncompressed port"),
             Field("packed_bytes", 16, 8, "bytes per word of a packed port"),
             Field("duplex", 24, 1, "kind of duplex", values={name: number for number, name in enumerate(DUPLEX)}),
@@ -326,8 +326,8 @@ GLOBAL = (
             Field("scale_bits", 8, 5, "significand bits of a multiplier, hidden bit included; one with more is refused"),
             Field("const_bits", 16, 4, "fraction bits of the DCT constants"),
             Field("pass1_bits", 20, 3, "fraction bits kept after the first pass of the DCT"),
-            Field("rounding", 24, 1, "of the shift quantiser", values={r.value: n for n, r in enumerate(Rounding)}),
-            Field("reciprocal_bits", 26, 5, "the same of a reciprocal"),
+            Field("rounding", 24, 1, "rounding of the shift quantiser", values={r.value: n for n, r in enumerate(Rounding)}),
+            Field("reciprocal_bits", 26, 5, "significand bits of a reciprocal"),
         ),
         configured=True,
     ),
@@ -346,7 +346,7 @@ GLOBAL = (
         "QUEUES",
         0x14,
         Access.RO,
-        "Sizes of what each channel has for jobs.",
+        "Sizes of the queues of a channel.",
         (
             Field("jobs", 0, 8, "jobs that wait, besides those in the data path", JOB_QUEUE),
             Field("scales", 8, 8, "scales behind SCALE and SCALE_LAST", SCALE_QUEUE),
@@ -357,7 +357,7 @@ GLOBAL = (
         "INTERRUPTS",
         0x20,
         Access.RO,
-        "What drives the interrupt line: it is high while a bit is 1.",
+        "Sources of the interrupt line, which is high while a bit is 1.",
         _flags(
             *((channel.value, f"INTERRUPT_STATUS & INTERRUPT_ENABLE of channel {channel.value}") for channel in Channel),
             ("bus", "BUS_ERRORS & BUS_ERROR_ENABLE"),
@@ -367,7 +367,7 @@ GLOBAL = (
         "BUS_ERRORS",
         0x24,
         Access.W1C,
-        "Accesses that were refused; they were answered with SLVERR and did nothing.",
+        "Accesses that were refused with SLVERR.",
         _flags(
             (
                 "bad_access",
@@ -381,9 +381,9 @@ GLOBAL = (
         "BAD_ADDRESS",
         0x2C,
         Access.RO,
-        "Where the last refused access went.",
+        "Last access that was refused.",
         (
-            Field("address", 0, ADDRESS_BITS, "its address, whole registers"),
+            Field("address", 0, ADDRESS_BITS, "its address, with two low bits of 0"),
             Field("write", 16, 1, "it was a write"),
         ),
     ),
@@ -396,16 +396,16 @@ CHANNEL = (
         Access.WO,
         "Commands, each given by writing 1.",
         _flags(
-            ("start", "append the job in MODE to PAYLOAD_BYTES to the queue; these registers may be changed afterwards"),
+            ("start", "append the job in MODE to PAYLOAD_BYTES to the queue"),
             (
                 "abort",
-                "forget all jobs and the scales in the queue, and a START in the same write; a packet in the middle of which "
-                "the output stands is ended with TLAST",
+                "forget all jobs and queued scales, and a START in the same write; TLAST ends a packet that has begun at the "
+                "output",
             ),
             (
                 "flush",
-                "with abort: also throw away, up to TLAST, a packet that has begun or stands at the input or scale port; "
-                "alone: nothing",
+                "with abort: throw away, up to TLAST, a packet that has begun or stands at the input or scale port; alone: "
+                "nothing",
             ),
             ("clear_counters", "set all counters to 0"),
         ),
@@ -422,7 +422,7 @@ CHANNEL = (
                 "draining",
                 2,
                 1,
-                "what an abort left at the output has not been taken: a word of a forgotten job, or the end of its packet",
+                "the sink has not taken a word of a forgotten job, or the end of its packet",
             ),
             Field("bank_busy", 4, BANKS, "bit b: a job that uses shift table b has not ended; it cannot be written"),
             Field("jobs", 8, MAX_JOBS.bit_length(), "jobs that were started and have not ended"),
@@ -430,7 +430,7 @@ CHANNEL = (
             Field("scale_space", 24, 5, "free places in the queue of scales", SCALE_QUEUE),
         ),
     ),
-    Register("ERRORS", 0x08, Access.W1C, "What went wrong.", _flags(*ERROR_FLAGS)),
+    Register("ERRORS", 0x08, Access.W1C, "Errors, each until it is cleared.", _flags(*ERROR_FLAGS)),
     Register(
         "ERROR_ENABLE",
         0x0C,
@@ -451,27 +451,27 @@ CHANNEL = (
         0x18,
         Access.RW,
         "Cycles without a transfer after which jobs are aborted.",
-        _number(REGISTER_BITS, "0: never. Waiting for input, for scales and for the output to be taken all count"),
+        _number(REGISTER_BITS, "0: never. Waiting for input, scales and the sink counts"),
     ),
     Register(
         "MODE",
         0x20,
         Access.RW,
-        "Next job: what the payload holds.",
+        "Mode, shift table, source of the scales.",
         (
             Field("mode", 0, 4, "mode of the payload", values=_MODES, lowest=min(Mode), highest=max(Mode), at_start=True),
             Field(
                 "bank",
                 8,
                 (BANKS - 1).bit_length(),
-                "shift table that a job of mode jpeg-act uses",
+                "shift table of mode jpeg-act",
                 values={f"SHIFTS{bank}": bank for bank in range(BANKS)},
             ),
             Field(
                 "scales",
                 12,
                 max(ScaleSource).bit_length(),
-                "where the job's scales come from",
+                "source of the scales",
                 values={source.name.lower(): int(source) for source in ScaleSource},
                 highest=max(ScaleSource),
                 at_start=True,
@@ -482,32 +482,32 @@ CHANNEL = (
         "BEATS",
         0x24,
         Access.RW,
-        "Next job: size.",
+        "Size.",
         _count(
             f"rows of 8 values, padding included; 1 to 2\\*\\*{COUNT_BITS} - 1, a multiple of 8 in the modes sfpr+zvc and "
             "autoquantz, of 4 in mx, of 8 \\* ROW_BEATS in jpeg-act, division and actnn",
         ),
     ),
     *(
-        Register(name, offset, Access.RW, f"Next job: {text}.", _count(f"1 to 2\\*\\*{COUNT_BITS} - 1"))
+        Register(name, offset, Access.RW, f"{text}.", _count(f"1 to 2\\*\\*{COUNT_BITS} - 1"))
         for name, offset, text in (
-            ("ROW_BEATS", 0x28, "the same per row of the matrix"),
-            ("CHANNEL_ROWS", 0x2C, "rows of the matrix per scale"),
+            ("ROW_BEATS", 0x28, "Rows of 8 values per row of the matrix"),
+            ("CHANNEL_ROWS", 0x2C, "Rows of the matrix per scale"),
         )
     ),
     Register(
         "PAYLOAD_BYTES_LOW",
         0x30,
         Access.RW,
-        "Next job: length of the payload, checked by START, and against what comes (modulo 2\\*\\*32).",
-        _number(REGISTER_BITS, "low half; 0 in both halves: not known, not checked"),
+        "Length of the payload.",
+        _number(REGISTER_BITS, "0 in both halves: not known; else checked by START, and against what comes, modulo 2\\*\\*32"),
         channels=(Channel.DECOMPRESS,),
     ),
     Register(
         "PAYLOAD_BYTES_HIGH",
         0x34,
         Access.RW,
-        "Next job: length of the payload.",
+        "Length of the payload.",
         _number(REGISTER_BITS, "high half"),
         channels=(Channel.DECOMPRESS,),
     ),
@@ -529,12 +529,18 @@ CHANNEL = (
         "QUANTIZER",
         0x40,
         Access.RW,
-        "Next job: how an affine mode quantises.",
+        "Settings of the affine quantiser.",
         (
             Field("bits_log2", 0, 2, "bits per code", values={f"bits{bits}": place for place, bits in enumerate(CODE_BITS)}),
             Field("step_log2", 4, (BASE_BITS - 1).bit_length(), "binary logarithm of a step that is the same for all blocks"),
             Field("stochastic", 8, 1, "round at random instead of to nearest"),
-            Field("range", 9, 1, "of mode division", values={kind.value: place for place, kind in enumerate(RangeKind)}),
+            Field(
+                "range",
+                9,
+                1,
+                "range of mode division",
+                values={kind.value: place for place, kind in enumerate(RangeKind)},
+            ),
             Field("statistics", 10, 1, "mode division, compressing: mean, least and greatest value of every block, no codes"),
         ),
         modes=AFFINE_MODES,
@@ -543,7 +549,7 @@ CHANNEL = (
         "SEED",
         0x44,
         Access.RW,
-        "Next job: seed of the random numbers.",
+        "Seed of the random numbers.",
         _number(REGISTER_BITS, "any number"),
         channels=(Channel.COMPRESS,),
         modes=AFFINE_MODES,
@@ -560,7 +566,7 @@ CHANNEL = (
         "CODING",
         0x4C,
         Access.RW,
-        "Next job: how mode jpeg-act codes its coefficients and puts them back.",
+        "Coder and reconstruction point of mode jpeg-act.",
         (
             Field("coder", 0, max(Coder).bit_length(), "coder of the payload", values={c.label: int(c) for c in Coder}),
             Field(
@@ -578,7 +584,7 @@ CHANNEL = (
         "PAYLOAD_CRC",
         0x50,
         Access.RW,
-        "Next job: what stands behind its payload.",
+        "Checksum behind the payload.",
         (Field("present", 0, 1, "the payload's CRC-32, least significant byte first, which PAYLOAD_BYTES does not count"),),
         option="payload_crc",
     ),
@@ -586,13 +592,13 @@ CHANNEL = (
         "MX_CODING",
         0x54,
         Access.RW,
-        "Next job: how mode mx codes.",
+        "Format and scales of mode mx.",
         (
             Field(
                 "format",
                 0,
                 (len(MX_FORMATS) - 1).bit_length(),
-                "of the blocks",
+                "format of the blocks",
                 values={name: kind.number for name, kind in MX_FORMATS.items()},
                 highest=len(MX_FORMATS) - 1,
                 at_start=True,
@@ -611,11 +617,11 @@ CHANNEL = (
         "COMPLETION_KEEP",
         0x58,
         Access.RW,
-        "Whether records of jobs that have ended wait.",
+        "Storage of the records of jobs that have ended.",
         _flags(
             (
                 "keep",
-                "they wait until they are taken, and START until there is room; 0: they are thrown away, those that wait too",
+                "records wait until they are taken, and START until there is room; 0: all are thrown away",
             )
         ),
         option="completions",
@@ -624,14 +630,14 @@ CHANNEL = (
         "COMPLETION",
         0x5C,
         Access.RO,
-        "The oldest record that waits.",
+        "Oldest record that waits.",
         (
             Field("job", 0, JOB_NUMBER_BITS, "jobs started before this one since the reset, modulo 2\\*\\*16"),
             Field(
                 "waiting",
                 16,
                 max(COMPLETIONS).bit_length(),
-                "records that wait; 0: there is none, and the registers of records read 0",
+                "records that wait; at 0 the registers of records read 0",
             ),
         ),
         option="completions",
@@ -640,7 +646,7 @@ CHANNEL = (
         "COMPLETION_BYTES",
         0x60,
         Access.RO,
-        "The same record: bytes of the job's payload that crossed the packed port.",
+        "Oldest record: bytes of the payload that crossed the packed port.",
         _number(REGISTER_BITS, "without a CRC, modulo 2\\*\\*32"),
         option="completions",
     ),
@@ -648,7 +654,7 @@ CHANNEL = (
         "COMPLETION_ERRORS",
         0x64,
         Access.RO,
-        "The same record: what was wrong with the job.",
+        "Oldest record: errors of the job.",
         tuple(
             Field(name, place, 1, f"ERRORS.{name}, of this job")
             for place, (name, _) in enumerate(ERROR_FLAGS)
@@ -661,7 +667,7 @@ CHANNEL = (
         0x68,
         Access.WO,
         "Goes to the next record.",
-        _flags(("take", "the oldest record has been read; does nothing when there is none")),
+        _flags(("take", "the oldest record has been read, if there is one")),
         option="completions",
     ),
     Register(
@@ -680,8 +686,8 @@ CHANNEL = (
         )
         for place, (half, which) in enumerate(
             (
-                ("LOW", "low half; a read keeps the high half that goes with it"),
-                ("HIGH", "high half, as kept by the last read of a _LOW; 0 where counters have fewer bits"),
+                ("LOW", "read the low half first"),
+                ("HIGH", "high half, kept by the read of the low half"),
             )
         )
     ),
@@ -691,17 +697,17 @@ CHANNEL = (
             (
                 "INPUT_STALL",
                 0x9C,
-                "Counter: busy cycles in which the input was valid and not ready (the unit holds the source up).",
+                "Counter: busy cycles in which the input was valid and not ready (the unit is slower).",
             ),
             (
                 "INPUT_IDLE",
                 0xA0,
-                "Counter: busy cycles in which the input was ready and not valid (the source holds the unit up).",
+                "Counter: busy cycles in which the input was ready and not valid (the source is slower).",
             ),
             (
                 "OUTPUT_STALL",
                 0xA4,
-                "Counter: busy cycles in which the output was valid and not ready (the sink holds the unit up).",
+                "Counter: busy cycles in which the output was valid and not ready (the sink is slower).",
             ),
         )
     ),
@@ -710,7 +716,7 @@ CHANNEL = (
             f"SHIFTS{bank}",
             0x100 + bank * SHIFT_REGISTERS * REGISTER_BYTES,
             Access.RW,
-            f"Shift table {bank}, in the order of the payload.",
+            "Shift table, in the order of the payload.",
             tuple(
                 Field(f"shift{place}", place * _NIBBLE_BITS, SHIFT_BITS, f"entry 8 \\* index + {place}")
                 for place in range(_SHIFTS_PER_REGISTER)

@@ -4,7 +4,7 @@ from math import gcd, inf
 
 import numpy as np
 from actcodec.codecs.actnn.allocation import MAX_BITS, Allocation
-from actcodec.policies.knapsack import Choice
+from actcodec.policies.budget.knapsack import Choice
 
 
 def exact_choice(items, budget):

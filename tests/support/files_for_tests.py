@@ -21,7 +21,7 @@ def make_files(folder):
     (folder / "mine.py").write_text(_STEP)
     (folder / "file").write_text("no more than a text\n")
     (folder / "nothing").write_bytes(b"")
-    (folder / "proven.md").write_text("<!-- proofs: begin -->\n| dct | order | proven |\n<!-- proofs: end -->\n")
+    (folder / "proven.csv").write_text("block,property,statement,method,holds,s,result,command\n")
     (folder / "x.v").write_text(_VERILOG)
     (folder / "broken.lib").write_text("library (x) {")
     (folder / "text.lib.gz").write_text("library (x) {}")

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from actcodec.policies import bounds, norm_bounds
+from actcodec.policies.bounds import norm_bounds
+from actcodec.policies.bounds import scalar_bounds as bounds
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional as F

@@ -1,4 +1,4 @@
-"""Steps of training with torch's transforms and kinds of tensors: one for each row of the table in saved_tensors.md."""
+"""Steps of training with torch's transforms and kinds of tensors: one for each row of the table in plugin.md."""
 
 import functools
 from dataclasses import dataclass

@@ -130,7 +130,7 @@ DIRECT = {
     Mode.BRC: DirectCoding(brc.encode, brc.decode),
     Mode.BYPASS: DirectCoding(bypass.encode, bypass.decode),
 }
-#: Codings of the other modes, except mx, whose blocks :class:`~actcodec.backends.block_quantizer.BlockQuantizer` computes.
+#: Codings of the other modes, except mx, whose blocks :mod:`actcodec.golden.floating.blocks` computes.
 CODINGS = {
     Mode.SFPR: Coding(_bytes, _from_bytes),
     Mode.SFPR_ZVC: Coding(_masked, _from_masked),

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from actcodec.backends.backend import Backend
 from actcodec.backends.golden_codings import CODINGS, DIRECT, Piece, block_chain
-from actcodec.backends.group_quantizer import GroupQuantizer
 from actcodec.backends.job import DTYPES, Job, beats_in, mx_of, padded_view, tensor_from_beats
 from actcodec.golden import blocks
 from actcodec.golden.block_starts import block_starts
+from actcodec.golden.floating import blocks as mx_blocks
 from actcodec.golden.pieces import piece_values
 from actcodec.golden.sfpr import inverse_sfpr, sfpr, sfpr16
 
@@ -26,6 +26,8 @@ class TorchBackend(Backend):
     Codecs use the methods for whole tensors (``*_tensor``), which need no rearrangement into beats; the methods for beats
     correspond to any other backend.
     """
+
+    software = True
 
     def compress(self, job: Job, beats: Tensor) -> Tensor:
         """Implement :class:`Backend`."""
@@ -69,15 +71,11 @@ class TorchBackend(Backend):
     def _blocks_of(self, values: Tensor, job: Job) -> Tensor:
         """Return values of any shape as blocks of MX."""
         settings = mx_of(job)
-        return self.block_quantizer().mx_codes(values, settings.kind, settings.rule)
+        return self.run(mx_blocks.mx_codes, values, settings.kind, settings.rule)
 
     def _of_blocks(self, payload: Tensor, job: Job, shape: Sequence[int]) -> Tensor:
         """Return the values of blocks of MX."""
-        return self.block_quantizer().mx_values(payload, mx_of(job).kind, shape, DTYPES[job.dtype])
-
-    def group_quantizer(self) -> GroupQuantizer:
-        """Implement :class:`Backend`."""
-        return GroupQuantizer()
+        return self.run(mx_blocks.mx_values, payload, mx_of(job).kind, shape, DTYPES[job.dtype])
 
 
 def _pieces(view: MatrixView, device: torch.device) -> Iterator[Piece]:

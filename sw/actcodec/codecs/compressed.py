@@ -11,8 +11,8 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
 from actcodec.backends.job import decompression_job
+from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.jpeg.jpeg_base_compressed import JpegBaseCompressed
 from actcodec.golden import bitstream, jpeg_base_stream
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader

@@ -1,6 +1,6 @@
 """Copies of activations that several operations share: the result of a batch normalisation, from which its input follows.
 
-One copy serves the normalisation, the ReLU after it and the layers that read either (:mod:`actcodec.policies.norm_groups`). A
+One copy serves the normalisation, the ReLU after it and its readers (:mod:`actcodec.policies.groups.norm_groups`). A
 codec can make such copies if it knows for each channel whether the input follows from them.
 """
 
@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.step_quantizer import Line
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
+from actcodec.golden.channel_statistics import channel_edges, channel_moments
+from actcodec.golden.floating.steps import Line
 from actcodec.golden.formats import quotient
 from actcodec.golden.shapes import per_channel
 
@@ -104,10 +105,10 @@ class SteppedCopyCodec(CopyCodec):
     def compress(self, x: Tensor) -> SteppedCopy:
         """Implement :class:`Codec`."""
         check_input(x)
-        check_finite(x, self.arithmetic.channel_maxima)
+        check_finite(x, self.arithmetic)
         values = per_channel(x.detach())
-        least, greatest = self.arithmetic.channel_edges(values)
-        mean, variance = self.arithmetic.channel_moments(values, least, greatest)
+        least, greatest = self.arithmetic.run(channel_edges, values)
+        mean, variance = self.arithmetic.run(channel_moments, values, least, greatest)
         rectified = bool((least >= 0).all())
         if rectified:
             mean, variance = torch.zeros_like(mean), 2 * (variance + mean.square())

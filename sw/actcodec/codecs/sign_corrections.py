@@ -9,15 +9,18 @@ SFPR + ZVC of its payload, and reads them in two.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from cdu_spec.bitstream import BitstreamError, Header, MatrixView, Mode
 from cdu_spec.geometry import VALUE_BITS
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.job import FORMATS, compression_job
-from actcodec.backends.sign_arithmetic import Signs
+from actcodec.backends.job import FORMATS, compression_job, decompression_job
 from actcodec.codecs.compressed import Compressed
+from actcodec.golden.floating.signs import Signs, compare, correct
+from actcodec.golden.floating.steps import Line
 
 #: Bytes in front of the bits.
 _HEAD_BYTES = 1
@@ -37,9 +40,16 @@ def corrections(decoded: Tensor, unit: Tensor, original: Tensor, backend: Backen
     backend
         Computes both jobs.
     """
-    signs = backend.sign_arithmetic().signs(decoded, unit, original)
+    signs = backend.run(compare, decoded, unit, original, partial(_packed, backend))
     numbers = torch.cat((signs.wrong.new_full((_HEAD_BYTES,), signs.limit), signs.wrong))
     return _compressed(numbers.view(torch.int8).to(decoded.dtype), Mode.SFPR_ZVC, backend)
+
+
+def correct_signs(
+    decoded: Tensor, unit: Tensor, signs: Signs | None, line: Line | None, backend: Backend, *, rectified: bool
+) -> None:
+    """Correct the signs of a reconstruction, in place: :func:`actcodec.golden.floating.signs.correct`."""
+    backend.run(correct, decoded, unit, signs, line, partial(_unpacked, backend), rectified=rectified)
 
 
 def signs_of(stream: Compressed, count: int, backend: Backend) -> Signs:
@@ -48,6 +58,19 @@ def signs_of(stream: Compressed, count: int, backend: Backend) -> Signs:
     if numbers.shape != (_HEAD_BYTES - (-count // VALUE_BITS),):
         raise BitstreamError(f"corrupted stream: a tensor of shape {tuple(numbers.shape)} does not correct {count} signs")
     return Signs(int(numbers[0]), numbers[_HEAD_BYTES:])
+
+
+def _packed(backend: Backend, values: Tensor) -> Tensor:
+    """Return the bits of ``values > 0``, as mode brc, of floats (n,)."""
+    view = MatrixView.of(values.shape, Mode.BRC)
+    return backend.compress_tensor(values, view, compression_job(view, FORMATS[values.dtype], torch.zeros(0)))
+
+
+def _unpacked(backend: Backend, bits: Tensor, decoded: Tensor) -> Tensor:
+    """Return the bits of the values of ``decoded``, boolean (values,)."""
+    header = Header(Mode.BRC, FORMATS[decoded.dtype], (decoded.numel(),), bits.numel())
+    job = decompression_job(header, (), torch.zeros(0, device=bits.device))
+    return backend.decompress_tensor(bits, header.view, job, header.shape).to(torch.bool)
 
 
 def _compressed(values: Tensor, mode: Mode, backend: Backend) -> Compressed:

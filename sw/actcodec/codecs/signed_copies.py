@@ -12,13 +12,14 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
-from actcodec.backends.step_quantizer import Line
+from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.centring import CentredForm, compress_centred, decompress_centred
 from actcodec.codecs.codec import SfprCodec
 from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.codecs.copies import WIDEST, Copy, CopyCodec
-from actcodec.codecs.sign_corrections import corrections, signs_of
+from actcodec.codecs.sign_corrections import correct_signs, corrections, signs_of
+from actcodec.golden.channel_statistics import channel_edges
+from actcodec.golden.floating.steps import Line
 from actcodec.golden.shapes import channels_shape, per_channel
 
 #: Largest rounding error of a result in its dtype, as part of a channel's reach, with which the channel's input still follows.
@@ -73,7 +74,7 @@ class SignedCopy:
         signs = None if self.corrections is None else signs_of(self.corrections, prod(self.shape), self._backend)
         decoded = self._decoded()
         if signs is not None or line is not None:
-            self._backend.sign_arithmetic().finish(decoded, self._units(decoded), signs, line, rectified=self._rectified)
+            correct_signs(decoded, self._units(decoded), signs, line, self._backend, rectified=self._rectified)
         return decoded.view(self.shape)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
@@ -123,7 +124,7 @@ class SignedCodec(CopyCodec):
     def follows(self, copy: Copy, x: Tensor, middle: Tensor, deviation: Tensor) -> Tensor:
         """Implement :class:`CopyCodec`: true where neither scale nor format of x is much coarser than ``x - middle`` needs."""
         assert isinstance(copy, SignedCopy), "it is one of this codec's"
-        least, greatest = self.arithmetic.channel_edges(per_channel(x.detach()))
+        least, greatest = self.arithmetic.run(channel_edges, per_channel(x.detach()))
         reach = torch.maximum(greatest - middle, middle - least)
         # The factor allows for the rounding of the unit, which is a reciprocal.
         scaled = copy.unit * (SCALE_UNIT * self.codec.S) <= WIDEST * (1 + 2.0**-SFPR_RECIPROCAL_BITS) * reach

@@ -7,6 +7,7 @@ from typing import Any
 
 from cdu_spec.affine import MAX_SEED
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 
 #: 2**32 divided by the golden ratio: consecutive multiples are spread over all seeds.
 _GOLDEN = 0x9E3779B9
@@ -24,7 +25,7 @@ class TensorSeeds:
     """
 
     def __init__(self, seed: int, salt: int) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
+        if not is_whole(seed, 0, MAX_SEED):
             raise UserError(f"seed = {seed!r} is not allowed: use 0 to {MAX_SEED}")
         self._seed, self._salt = seed, salt
         self.restart(0)

@@ -68,12 +68,6 @@ def linear_blocks(matrix: Tensor, view: MatrixView) -> Tensor:
     return out.view(-1, BLOCK_VALUES)
 
 
-def linear_matrix(blocks: Tensor, view: MatrixView) -> Tensor:
-    """Return blocks (B, 64) of consecutive values as the padded matrix; inverse of :func:`linear_blocks`."""
-    width = view.row_beats * LANES
-    return blocks.reshape(-1)[: view.padded_rows * width].view(view.padded_rows, width)
-
-
 def to_payload_order(blocks: Tensor) -> Tensor:
     """Return blocks (B, 8, 8) [vertical][horizontal frequency] as (B, 64), column by column (``COEFFICIENT_ORDER``)."""
     return blocks.transpose(1, 2).reshape(-1, BLOCK_VALUES)

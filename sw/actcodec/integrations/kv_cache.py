@@ -15,6 +15,7 @@ from typing import Any, cast
 import torch
 from cdu_spec.mx import MX_VALUES
 from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.numbers import is_whole
 from torch import Tensor
 
 from actcodec.codecs import Codec, codec
@@ -208,7 +209,7 @@ class CompressedCache(Cache):
             if given not in (CHANNEL, TOKEN):
                 raise UserError(f"{name} = {given!r} is not allowed: use {CHANNEL} or {TOKEN}")
         for name, count, least in (("group", group, 1), ("recent", recent, 0)):
-            if isinstance(count, bool) or not isinstance(count, int) or count < least:
+            if not is_whole(count, least):
                 raise UserError(f"{name} = {count!r} is not allowed: use a whole number, {least} or more")
         codecs = (_codec(codec, options), _codec(codec if values is None else values, options))
         orders = (_Order(key_blocks, group), _Order(value_blocks, group))

@@ -10,18 +10,17 @@ from typing import Any
 from cdu_tools.errors import UserError
 
 from actcodec.codecs import Codec, codec_options
-from actcodec.policies.acgc import ACGC, acgc_policy
-from actcodec.policies.auto import AUTO_OPTIONS, auto_policy
-from actcodec.policies.baselines import bf16_policy, cdma_policy, gist_policy, int8_rows_policy, vdnn_policy
-from actcodec.policies.block_scales import BLOCK_SCALES, block_scale_policy
-from actcodec.policies.blpa import blpa_coded_policy, blpa_policy
-from actcodec.policies.division import division_float_policy
-from actcodec.policies.jpeg_gmc import jpeg_gmc_policy
-from actcodec.policies.levels import LEVELS, level_policy
-from actcodec.policies.policy import (
-    CodecFactory,
-    CodecSpec,
-    Policy,
+from actcodec.policies.auto.policy import AUTO_OPTIONS, auto_policy
+from actcodec.policies.bounds.acgc import ACGC, acgc_policy
+from actcodec.policies.budget.levels import LEVELS, level_policy
+from actcodec.policies.policy import CodecFactory, CodecSpec, Policy
+from actcodec.policies.policy_data import is_policy_file, options_of, read_data, static_policy
+from actcodec.policies.tables.baselines import bf16_policy, cdma_policy, gist_policy, int8_rows_policy, vdnn_policy
+from actcodec.policies.tables.block_scales import BLOCK_SCALES, block_scale_policy
+from actcodec.policies.tables.blpa import blpa_coded_policy, blpa_policy
+from actcodec.policies.tables.division import division_float_policy
+from actcodec.policies.tables.jpeg_gmc import jpeg_gmc_policy
+from actcodec.policies.tables.modes import (
     actnn_policy,
     brc_policy,
     division_channel_policy,
@@ -33,8 +32,7 @@ from actcodec.policies.policy import (
     sfpr_zvc_policy,
     uniform_policy,
 )
-from actcodec.policies.policy_data import is_policy_file, options_of, read_data, static_policy
-from actcodec.policies.transformer import transformer_nvfp4_policy, transformer_policy
+from actcodec.policies.tables.transformer import transformer_nvfp4_policy, transformer_policy
 
 _POLICIES: dict[str, Callable[..., Policy]] = {
     "jpeg-act": jpeg_act_policy,

@@ -6,7 +6,7 @@ import warnings
 
 from cdu_tools.errors import MissingToolError
 
-from actcodec.backends.backend import TRITON
+from actcodec.backends.named import TRITON
 from actcodec.codecs import Codec
 from actcodec.policies.catalog import policy, policy_options
 from actcodec.policies.policy import Policy

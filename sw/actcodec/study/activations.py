@@ -16,7 +16,8 @@ from cdu_tools.files import write_whole
 from torch import Tensor
 
 from actcodec.golden.block_shapes import BLOCK_SHAPES, has_blocks
-from actcodec.policies.policy import SavedTensor, jpeg_act_policy
+from actcodec.policies.policy import SavedTensor
+from actcodec.policies.tables.modes import jpeg_act_policy
 from actcodec.study.data import Dataset
 from actcodec.study.experiment import Recipe, steps_per_epoch, train
 from actcodec.study.recording import RecordingPolicy

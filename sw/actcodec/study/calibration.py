@@ -21,8 +21,9 @@ from cdu_tools.errors import UserError
 from torch import Tensor, nn
 
 from actcodec import codecs
-from actcodec.policies.auto import AutoPolicy, ItemKey, item_key
-from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule, first_rules
+from actcodec.policies.auto.policy import AutoPolicy, ItemKey, item_key
+from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule
+from actcodec.policies.tables.rules import first_rules
 from actcodec.saved.statistics import Statistics
 from actcodec.study.diagnosis import Passes, diagnose, distance
 

@@ -16,7 +16,7 @@ import torch
 from cdu_tools.errors import UserError
 from torch import Tensor, nn
 
-from actcodec.backends.backend import AUTO
+from actcodec.backends.named import AUTO
 from actcodec.policies.catalog import policy, policy_options
 from actcodec.policies.policy import CodecSpec, Policy
 from actcodec.policies.recommended import GOOD, NOISE, named, verdict

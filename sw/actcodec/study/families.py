@@ -14,8 +14,9 @@ from cdu_tools.errors import MissingToolError
 from torch import Tensor, nn
 
 from actcodec.policies.catalog import POLICY_NAMES
-from actcodec.policies.policy import CodecSpec, Policy, Rule, first_rules
+from actcodec.policies.policy import CodecSpec, Policy, Rule
 from actcodec.policies.recommended import ALIKE, GOOD, SHARE, OnFamily
+from actcodec.policies.tables.rules import first_rules
 from actcodec.saved.statistics import Statistics
 from actcodec.study.check import CANDIDATES, named_policy
 from actcodec.study.diagnosis import Passes

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 from torch import Tensor
 
 #: Default part of each axis that counts as low frequencies.
@@ -67,7 +68,7 @@ def low_mask(height: int, width: int, corner: float | int = DEFAULT_CORNER, devi
 
     Raises UserError for other corners.
     """
-    whole = isinstance(corner, int) and not isinstance(corner, bool)
+    whole = is_whole(corner)
     if isinstance(corner, bool) or not (corner >= 1 if whole else 0 < corner <= 1):
         raise UserError(f"corner = {corner!r} is not allowed: use a part of each axis up to 1.0, or 1 or more frequencies")
     across, down = (min(int(corner), size) if whole else max(round(corner * size), 1) for size in (width, height))

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from actcodec.codecs import Codec, RawCopy
 from actcodec.codecs.codec import NoCodec
-from actcodec.policies.policy import Policy, SavedTensor, first_rules
+from actcodec.policies.policy import Policy, SavedTensor
+from actcodec.policies.tables.rules import first_rules
 from actcodec.saved.operations import Operation
 
 #: ``sink(tensor, values)`` gets every recorded tensor; it must not change the values, which are the network's own.

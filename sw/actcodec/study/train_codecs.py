@@ -12,8 +12,9 @@ from cdu_tools.errors import UserError
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report, json_text
 
-from actcodec.backends.backend import TORCH, Backend
-from actcodec.policies.auto import AutoPolicy
+from actcodec.backends.backend import Backend
+from actcodec.backends.named import TORCH
+from actcodec.policies.auto.policy import AutoPolicy
 from actcodec.policies.policy_data import policy_data
 from actcodec.study import report
 from actcodec.study.experiment import Run, codec_policies, summarise, train

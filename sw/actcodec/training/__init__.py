@@ -1,20 +1,17 @@
 """Training with compressed activations: saved-tensor hooks, policies, statistics, comparisons of codecs."""
 
-from actcodec.policies.auto import AutoPolicy
-from actcodec.policies.blpa import blpa_policy
-from actcodec.policies.bound_listener import BoundOptions
+from actcodec.policies.auto.policy import AutoPolicy
+from actcodec.policies.bounds.bound_listener import BoundOptions
+from actcodec.policies.bounds.error_bounds import BoundedLayer, ErrorBoundPolicy
+from actcodec.policies.budget.levels import level_policy
+from actcodec.policies.budget.mixed_precision import LayerBits, MixedPrecisionPolicy
 from actcodec.policies.catalog import POLICY_NAMES, load_policy, policy, policy_options
-from actcodec.policies.division import division_float_policy
-from actcodec.policies.error_bounds import BoundedLayer, ErrorBoundPolicy
-from actcodec.policies.levels import level_policy
-from actcodec.policies.mixed_precision import LayerBits, MixedPrecisionPolicy
-from actcodec.policies.norm_groups import GroupPolicy
-from actcodec.policies.policy import (
-    EXACT,
-    CodecSpec,
-    Policy,
-    Rule,
-    SavedTensor,
+from actcodec.policies.groups.norm_groups import GroupPolicy
+from actcodec.policies.policy import EXACT, CodecSpec, Policy, Rule, SavedTensor
+from actcodec.policies.policy_data import policy_data, save_policy
+from actcodec.policies.tables.blpa import blpa_policy
+from actcodec.policies.tables.division import division_float_policy
+from actcodec.policies.tables.modes import (
     brc_policy,
     exact_policy,
     jpeg_act_policy,
@@ -23,13 +20,8 @@ from actcodec.policies.policy import (
     sfpr_zvc_policy,
     uniform_policy,
 )
-from actcodec.policies.policy_data import policy_data, save_policy
 from actcodec.saved.layout import ReconstructionError
 from actcodec.saved.statistics import Statistics, TensorRecord
-from actcodec.study.calibration import calibrate, settle
-from actcodec.study.check import Check, PolicyCheck, check
-from actcodec.study.diagnosis import Diagnosis, TensorDiagnosis, diagnose
-from actcodec.study.frequency_analysis import FrequencyAnalysis, LayerFrequencies
 from actcodec.training.activation_compression import ActivationCompression, compress_activations
 from actcodec.training.configuration import configuration, from_toml
 
@@ -40,30 +32,21 @@ __all__ = [
     "AutoPolicy",
     "BoundOptions",
     "BoundedLayer",
-    "Check",
     "CodecSpec",
-    "Diagnosis",
     "ErrorBoundPolicy",
-    "FrequencyAnalysis",
     "GroupPolicy",
     "LayerBits",
-    "LayerFrequencies",
     "MixedPrecisionPolicy",
     "Policy",
-    "PolicyCheck",
     "ReconstructionError",
     "Rule",
     "SavedTensor",
     "Statistics",
-    "TensorDiagnosis",
     "TensorRecord",
     "blpa_policy",
     "brc_policy",
-    "calibrate",
-    "check",
     "compress_activations",
     "configuration",
-    "diagnose",
     "division_float_policy",
     "exact_policy",
     "from_toml",
@@ -75,7 +58,6 @@ __all__ = [
     "policy_data",
     "policy_options",
     "save_policy",
-    "settle",
     "sfpr_policy",
     "sfpr_zvc_policy",
     "uniform_policy",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 from torch import Tensor
 
 from actcodec.codecs import Codec, MismatchError
@@ -61,7 +62,7 @@ class Limits:
     double_backward: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.min_bytes, bool) or not isinstance(self.min_bytes, int) or self.min_bytes < 0:
+        if not is_whole(self.min_bytes, 0):
             raise UserError(f"min_bytes = {self.min_bytes!r} is not allowed: use a whole number, 0 or more")
 
     def leave_out(self, x: Tensor, tensor: SavedTensor) -> bool:

@@ -21,6 +21,7 @@ from cdu_synth.library import pdk
 from cdu_synth.library.liberty import Library
 from cdu_synth.placement import placement_report, placer
 from cdu_synth.placement.buffers import rebuffered
+from cdu_synth.placement.placed import Placed
 from cdu_synth.placement.placer import Placement
 from cdu_synth.placement.rows import Rows, rows_of
 from cdu_synth.placement.settling import settled
@@ -70,16 +71,6 @@ class CellPlacementSettings:
         check_recipes([self.recipe])
         check_clock(self.clock_ns)
         placer.check_use(self.use)
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A netlist with its placement, wires and slowest path."""
-
-    netlist: Netlist
-    placement: Placement
-    routed: Routed
-    critical_path_ns: float
 
 
 def place_cells(settings: CellPlacementSettings, command: str, progress: Progress | None = None) -> Report:

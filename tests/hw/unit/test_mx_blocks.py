@@ -12,7 +12,7 @@ from cdu.unit.mx_blocks import MxPacker, MxUnpacker
 from cdu_spec import CduConfig
 from cdu_spec.bitstream import Mode
 from cdu_spec.mx import MX_FORMATS, ScaleRule
-from cdu_verif.stimulus.payloads import bit_patterns, scaling
+from cdu_verif.content.payloads import bit_patterns, scaling
 
 MODES = ("sfpr", "mx")
 CONFIGS = [

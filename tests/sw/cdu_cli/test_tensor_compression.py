@@ -3,7 +3,7 @@
 import actcodec
 import pytest
 import torch
-from actcodec.backends.backend import backend
+from actcodec.backends.named import backend
 from actcodec.codecs.option_search import Goal
 from cdu_cli.tensor_compression import TensorCompression
 from cdu_tools.errors import UserError

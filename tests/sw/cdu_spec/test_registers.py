@@ -1,5 +1,6 @@
 """The register map: no overlaps, current documents, and a C header that agrees with the table."""
 
+import re
 import shutil
 import subprocess
 from itertools import pairwise
@@ -173,3 +174,17 @@ def test_the_header_holds_the_table(header, language):
     subprocess.run(command, cwd=header, check=True)
     printed = subprocess.run(["./all"], cwd=header, check=True, capture_output=True, text=True).stdout.split()
     assert dict(zip(wanted, (int(word, 16) for word in printed), strict=True)) == wanted
+
+
+def test_every_register_and_field_is_on_the_page():
+    """Check names, offsets and bits; the bits that repeat those of another register are named there."""
+    described = registers_markdown().partition("## Global block")[2]
+    for table, after in ((GLOBAL, "## Channels"), (CHANNEL, "")):
+        text = described.partition(after)[0] if after else described.partition("## Channels")[2]
+        for entry in table:
+            (line, fields) = re.findall(
+                rf"^(.*0x{entry.offset:03X}\S*(?: to 0x\w+)? \*\*{entry.name}\*\*.*)\n\n((?:- .*\n)*)", text, re.MULTILINE
+            )[0]
+            assert f"({entry.access.value})" in line
+            for part in entry.fields if not entry.is_number else ():
+                assert f"`{part.name}`" in fields or re.search(r"^- [\d, to]+: [A-Z_]+\.NAME", fields, re.MULTILINE), part.name

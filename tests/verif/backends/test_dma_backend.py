@@ -25,8 +25,9 @@ from cdu_spec.bitstream import Dtype, MatrixView, Mode
 from cdu_spec.registers import Channel
 from cdu_verif.backends.checked_backend import CheckedBackend
 from cdu_verif.backends.compiled import library
-from cdu_verif.backends.compiled.backend import UnsuitedUnitError, rtl
 from cdu_verif.backends.compiled.dma_backend import DmaBackend
+from cdu_verif.backends.compiled.named import rtl
+from cdu_verif.backends.compiled.suited import UnsuitedUnitError
 from cdu_verif.backends.compiled.unit import CompiledUnit
 from tools_here import needs_verilator
 from torch import nn

@@ -20,9 +20,9 @@ from cdu_tools.errors import UserError
 from cdu_verif.backends.compiled import library
 from cdu_verif.backends.compiled.device import CompiledDevice
 from cdu_verif.backends.compiled.unit import CompiledUnit, Packet
+from cdu_verif.content.payloads import float_bytes
+from cdu_verif.content.tensors import exchange
 from cdu_verif.simulation.driver_jobs import driver_job
-from cdu_verif.stimulus.payloads import float_bytes
-from cdu_verif.stimulus.tensors import exchange
 from compiled_units import EVERYTHING
 from tools_here import needs_verilator
 

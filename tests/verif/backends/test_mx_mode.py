@@ -11,8 +11,9 @@ from cdu_spec import BitstreamError, CduConfig, UserError
 from cdu_spec.bitstream import Dtype, MatrixView, Mode
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_verif.backends.compiled import pieces
-from cdu_verif.backends.compiled.backend import RtlBackend, UnsuitedUnitError
-from cdu_verif.stimulus.payloads import same_bits
+from cdu_verif.backends.compiled.backend import RtlBackend
+from cdu_verif.backends.compiled.suited import UnsuitedUnitError
+from cdu_verif.content.payloads import same_bits
 from compiled_units import EVERYTHING
 from tools_here import needs_verilator
 from torch import nn

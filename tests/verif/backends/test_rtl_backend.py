@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import torch
 import typer
-from actcodec.backends.backend import backend as backend_of
 from actcodec.backends.job import beats_in, compression_job
+from actcodec.backends.named import backend as backend_of
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.codecs import Backend, MismatchError
 from actcodec.codecs.centring import compress_centred
@@ -26,7 +26,8 @@ from cdu_spec.bitstream import Dtype, MatrixView, Mode
 from cdu_spec.registers import Channel, address, register
 from cdu_verif.backends.checked_backend import CheckedBackend
 from cdu_verif.backends.compiled import pieces
-from cdu_verif.backends.compiled.backend import RtlBackend, UnsuitedUnitError
+from cdu_verif.backends.compiled.backend import RtlBackend
+from cdu_verif.backends.compiled.suited import UnsuitedUnitError
 from cdu_verif.backends.compiled.unit import CompiledUnit
 from compiled_units import EVERYTHING
 from tools_here import needs_verilator

@@ -1,7 +1,10 @@
 """Coverage: Verilator's output is read, runs are merged, waivers must apply to something, stages follow their rules."""
 
+import csv
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from cdu.delivery import generator
@@ -9,8 +12,8 @@ from cdu.parts.ram import RAM_MODULE
 from cdu_cli.main import app
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_tools.errors import UserError
-from cdu_tools.marks import Marks
 from cdu_tools.progress import Silent
+from cdu_tools.report import Table
 from cdu_verif.coverage import cover_report, evidence, regressed, sign_off, waivers
 from cdu_verif.coverage.constants import constant_bits
 from cdu_verif.coverage.points import Merged, modules
@@ -348,12 +351,22 @@ def folder(tmp_path_factory):
 
 
 def page_of(tmp_path, proofs=()):
-    """Return pages with marks, one with proofs of the shift quantiser."""
-    rows = [f"| shift_quantizer | {name} | s | PDR (ABC) | unbounded | 1 | {result} |" for name, result in proofs]
-    page, table = tmp_path / "verification.md", tmp_path / "coverage.md"
-    for path, marks, text in ((page, Marks("proofs"), rows), (table, cover_report.MARKS, ())):
-        path.write_text("\n".join(["before", marks.begin, *text, marks.end, "after", ""]))
-    return page, table
+    """Return a table of proofs of the shift quantiser and a page with marks."""
+    header = ("block", "property", "statement", "method", "holds", "s", "result", "command")
+    rows = [("shift_quantizer", name, "s", "PDR (ABC)", "unbounded", "1", result, "c") for name, result in proofs]
+    table, page = tmp_path / "proofs.csv", tmp_path / "coverage.md"
+    table.write_text(Table(header, rows).csv())
+    page.write_text(f"before\n{cover_report.MARKS.begin}\n{cover_report.MARKS.end}\nafter\n")
+    return table, page
+
+
+def test_the_page_counts_the_blocks_of_its_table():
+    evidence = Path(__file__).parents[3] / "docs" / "evidence"
+    rows = list(csv.DictReader((evidence / cover_report.BLOCK_FILE).read_text("utf-8").splitlines()))
+    stages = {row["block"]: (row["stage"], row["missing for the next stage"].replace("nothing", "")) for row in rows}
+    page = cover_report.MARKS.parts(evidence / "coverage.md")[1]
+    assert cover_report.stage_table(stages).markdown() in page
+    assert sign_off.rules() in page
 
 
 def test_the_page_says_what_was_reached(folder, tmp_path):
@@ -386,7 +399,14 @@ def test_the_page_says_what_was_reached(folder, tmp_path):
     text = table.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
-    assert "| shift_quantizer | V2 | not measured |" in text
+    assert re.search(r"^\| V2 \| 1 \| .*mutants: not measured \| shift_quantizer \|$", text, re.MULTILINE)
+    (row,) = csv.DictReader((tmp_path / "coverage_blocks.csv").read_text().splitlines())
+    assert (row["block"], row["stage"], row["% of mutants killed"]) == ("shift_quantizer", "V2", "not measured")
+    assert (row["line points"], row["line %"], row["line % before waivers"]) == ("26", "100.0", "100.0")
+    assert float(row["expression %"]) > float(row["expression % before waivers"])
+    (header, *waived) = csv.reader((tmp_path / "coverage_waivers.csv").read_text().splitlines())
+    assert header == ["blocks", "kind", "points", "reason"]
+    assert any("shift_quantizer" in blocks and int(points) > 0 for blocks, _, points, _ in waived)
     rows = (tmp_path / "coverage_uncovered.csv").read_text().splitlines()
     assert rows[0] == "block,kind,module,point,bits,points,first run,line,waiver"
     assert all(row.startswith("shift_quantizer,") for row in rows[1:])

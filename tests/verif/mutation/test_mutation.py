@@ -169,7 +169,8 @@ def test_the_page_counts_the_rows_of_its_table():
     evidence = Path(__file__).parents[3] / "docs" / "evidence"
     text = (evidence / "verification.md").read_text("utf-8")
     told = re.search(
-        r"\*\*(\d+) of (\d+) in (\d+) blocks are\*\* \(([\d.]+) %\), (\d+) more .*, and (\d+) blocks have no", text
+        r"\*\*(\d+) of (\d+) mutants in (\d+) blocks are killed\*\* \(([\d.]+) %\); (\d+) more .*, and (\d+) blocks have no",
+        text,
     )
     assert told
     with (evidence / "mutants.csv").open(encoding="utf-8") as table:
@@ -179,7 +180,7 @@ def test_the_page_counts_the_rows_of_its_table():
     real = killed + outcomes["survived"]
     counts = (killed, real, len(blocks), f"{100 * killed / real:.1f}", outcomes["equivalent"], len(blocks - survivors))
     assert told.groups() == tuple(map(str, counts))
-    assert f"The {outcomes['survived']} that survive" in text
+    assert f"The {outcomes['survived']} that survive:" in text
 
 
 def test_score_leaves_out_equivalent_mutants():

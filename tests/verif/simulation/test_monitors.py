@@ -15,13 +15,13 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.config import CONFIGS, CduConfig, ConfigError
 from cdu_verif.cases.block_streams import payload_words
 from cdu_verif.cases.payload import populations
+from cdu_verif.content.payloads import descriptor, float_beats, float_bytes, same_bits
+from cdu_verif.content.tensors import exchange
 from cdu_verif.regression import plan, results
 from cdu_verif.simulation.handshake import HandshakeError, HandshakeMonitor
 from cdu_verif.simulation.patterns import PATTERNS
 from cdu_verif.simulation.ports import pack_rows, unpack_rows
 from cdu_verif.stimulus import ieee1180
-from cdu_verif.stimulus.payloads import descriptor, float_beats, float_bytes, same_bits
-from cdu_verif.stimulus.tensors import exchange
 
 WORD = {
     "name": "i__payload",

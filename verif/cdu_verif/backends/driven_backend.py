@@ -10,8 +10,8 @@ from torch import Tensor
 
 from cdu_verif.backends.simulated_backend import SimulatedBackend
 from cdu_verif.benches.array_bench import ArrayBench, queue_of
+from cdu_verif.content.payloads import float_beats, float_bytes
 from cdu_verif.simulation.driver_jobs import driver_job
-from cdu_verif.stimulus.payloads import float_beats, float_bytes
 
 
 def driven_backend(bench: ArrayBench, driver: Driver) -> tuple[SimulatedBackend, dict[Channel, int]]:

@@ -12,7 +12,7 @@ from cdu_spec.bitstream import MatrixView
 from torch import Tensor
 
 from cdu_verif.backends.unit_backend import UnitBackend
-from cdu_verif.stimulus.payloads import same_bits
+from cdu_verif.content.payloads import same_bits
 
 
 class SimulatedBackend(UnitBackend):

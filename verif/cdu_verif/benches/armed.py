@@ -9,8 +9,8 @@ from cdu_spec.registers import Channel
 from torch import Tensor
 
 from cdu_verif.benches.array_bench import ArrayBench
+from cdu_verif.content.tensors import TABLES, Exchange, exchange
 from cdu_verif.simulation import cover_points
-from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
 
 
 class ArmedBench(ArrayBench):

@@ -11,12 +11,12 @@ from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
 from cdu_spec.registers import Channel
 
 from cdu_verif.benches.array_bench import ArrayBench
+from cdu_verif.content.tensors import KINDS, Exchange, exchange, first_pass
 from cdu_verif.simulation.axi_ports import SLVERR
 from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import PATTERNS
 from cdu_verif.stimulus.register_values import taken
-from cdu_verif.stimulus.tensors import KINDS, Exchange, exchange, first_pass
 
 _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes

@@ -16,14 +16,14 @@ from cdu_spec.ports import PORTS, REGISTER_PORT
 from cdu_spec.registers import Channel, Register, ScaleSource
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
 
+from cdu_verif.content.payloads import float_beats, float_bytes, same_bits
+from cdu_verif.content.tensors import Exchange
 from cdu_verif.simulation import clocks, cover_points
 from cdu_verif.simulation.axi_device import AxiDevice
 from cdu_verif.simulation.axi_ports import Registers, StreamIn, StreamOut, Watches, random_patterns
 from cdu_verif.simulation.bench import CLOCK_NS, Bench
 from cdu_verif.simulation.driver_jobs import driver_job, scale_bytes, scales_with_offsets
 from cdu_verif.simulation.patterns import PATTERNS
-from cdu_verif.stimulus.payloads import float_beats, float_bytes, same_bits
-from cdu_verif.stimulus.tensors import Exchange
 
 _Result = TypeVar("_Result")
 #: Cycles of the unit in which the slowest clock of a port has four.

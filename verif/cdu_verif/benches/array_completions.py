@@ -15,11 +15,11 @@ from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of, queue_of
 from cdu_verif.benches.faulty_jobs import PortJob, faults, port_job
 from cdu_verif.benches.losing_device import LosingDevice
 from cdu_verif.cases.crc import crc_of
+from cdu_verif.content.payloads import float_bytes
+from cdu_verif.content.tensors import exchange
 from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.driver_jobs import driver_job
-from cdu_verif.stimulus.payloads import float_bytes
-from cdu_verif.stimulus.tensors import exchange
 
 _CONFIG = simulated_config()
 _CHANNELS = [channel.value for channel in Channel]

@@ -10,11 +10,11 @@ from cdu_spec.registers import Channel
 
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of, queue_of
 from cdu_verif.cases.crc import crc_of
+from cdu_verif.content.tensors import KINDS, Exchange, exchange
 from cdu_verif.simulation import cover_points
 from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.driver_jobs import driver_job
-from cdu_verif.stimulus.tensors import KINDS, Exchange, exchange
 
 _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes

@@ -23,12 +23,12 @@ from cdu_spec.registers import Channel, ScaleSource
 
 from cdu_verif.benches.armed import ArmedBench, expect, golden, good, prepare, raised, small_item
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of
+from cdu_verif.content.payloads import bit_patterns, float_bytes
+from cdu_verif.content.tensors import TABLES, Exchange, exchange
 from cdu_verif.simulation import cover_points
 from cdu_verif.simulation.axi_ports import Word
 from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
-from cdu_verif.stimulus.payloads import bit_patterns, float_bytes
-from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
 
 _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes

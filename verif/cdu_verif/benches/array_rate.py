@@ -18,14 +18,14 @@ from cdu_spec.registers import Channel
 from cdu_spec.sfpr import PUBLISHED_S
 
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of
-from cdu_verif.cases.content import generator
 from cdu_verif.cases.gmc import DENSEST_AT_RATE, MOST_CYCLES
+from cdu_verif.content.tensors import TABLES, Exchange, exchange, incompressible, of_tensor
+from cdu_verif.content.values import generator
 from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.stimulus import recorded_jobs
 from cdu_verif.stimulus.gate_stimulus import CODECS
 from cdu_verif.stimulus.rates import block_bytes, least_cycles, rows_per_cycle
-from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange, incompressible, of_tensor
 
 _MODES = simulated_config().built_modes
 _CHANNELS = [channel.value for channel in Channel]

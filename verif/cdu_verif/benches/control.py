@@ -27,10 +27,10 @@ from cdu_verif.benches.control_jobs import (
     taken,
     told_of,
 )
+from cdu_verif.content.payloads import quantizer
+from cdu_verif.content.tensors import affine_settings, mx_settings
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import PATTERNS, always, coin
-from cdu_verif.stimulus.payloads import quantizer
-from cdu_verif.stimulus.tensors import affine_settings, mx_settings
 
 
 @bench_test(ControlBench, pattern=BUS_PATTERNS)

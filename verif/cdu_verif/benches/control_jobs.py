@@ -12,9 +12,9 @@ from cdu_spec.reconstruction import MAX_POINT, STEP_POINTS
 from cdu_spec.registers import COUNT_BITS, REGISTER_BITS, Channel, ScaleSource
 
 from cdu_verif.benches.control_bench import ControlBench, DataPath
+from cdu_verif.content.payloads import coding, quantizer, scaling
+from cdu_verif.content.tensors import affine_settings, mx_settings
 from cdu_verif.simulation.bench import simulated_config
-from cdu_verif.stimulus.payloads import coding, quantizer, scaling
-from cdu_verif.stimulus.tensors import affine_settings, mx_settings
 
 ALL_ONES = (1 << REGISTER_BITS) - 1
 #: Errors that a data path reports as events.

@@ -29,12 +29,12 @@ from cocotbext.axi import AxiResp
 from torch import Tensor
 
 from cdu_verif.benches.dma_bench import DmaBench, DmaJob
+from cdu_verif.content.payloads import float_bytes
+from cdu_verif.content.tensors import KINDS, TABLES, Exchange, of_tensor, tensor
 from cdu_verif.simulation.bench import CLOCK_NS, simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import PATTERNS
 from cdu_verif.stimulus import recorded_jobs
-from cdu_verif.stimulus.payloads import float_bytes
-from cdu_verif.stimulus.tensors import KINDS, TABLES, Exchange, of_tensor, tensor
 
 _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes

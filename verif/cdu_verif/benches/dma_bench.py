@@ -26,13 +26,13 @@ from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
 from torch import Tensor
 
 from cdu_verif.cases.crc import crc_of
+from cdu_verif.content.payloads import float_bytes
+from cdu_verif.content.tensors import Exchange
 from cdu_verif.simulation.axi_memory import AxiMemory
 from cdu_verif.simulation.axi_ports import Registers, random_patterns
 from cdu_verif.simulation.bench import CLOCK_NS, Bench
 from cdu_verif.simulation.driver_jobs import scales_in_memory, settings_parts
 from cdu_verif.simulation.patterns import PATTERNS
-from cdu_verif.stimulus.payloads import float_bytes
-from cdu_verif.stimulus.tensors import Exchange
 
 #: Address of memory, above 32 bits, and its number of bytes.
 BASE, MEMORY_BYTES = 0x12_3400_0000, 1 << 22

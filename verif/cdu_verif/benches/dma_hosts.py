@@ -27,12 +27,12 @@ from cdu_spec.registers import REGISTER_BITS, Access, Channel, channel_registers
 from cocotb.triggers import ClockCycles
 
 from cdu_verif.benches.dma_bench import DmaBench, DmaJob, Host
+from cdu_verif.content.tensors import TABLES, of_tensor, tensor
 from cdu_verif.simulation import cover_points
 from cdu_verif.simulation.axi_ports import SLVERR
 from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.stimulus.register_values import refused, taken
-from cdu_verif.stimulus.tensors import TABLES, of_tensor, tensor
 
 _CONFIG = simulated_config()
 #: Cycles in which an engine that should do something has begun to, or has shown that it does not.

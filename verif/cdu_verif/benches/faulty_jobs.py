@@ -14,8 +14,8 @@ from cdu_spec.registers import Channel
 
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of
 from cdu_verif.cases.crc import crc_of
+from cdu_verif.content.tensors import TABLES, Exchange, exchange
 from cdu_verif.simulation.axi_ports import Word, words_of
-from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
 
 #: A NaN by format.
 _NAN = {"fp32": b"\x00\x00\xc0\x7f", "bf16": b"\xc0\x7f", "fp16": b"\x00\x7e"}

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from cdu_verif.backends.simulated_backend import SimulatedBackend
 from cdu_verif.benches.array_bench import ArrayBench, queue_of
+from cdu_verif.content.payloads import float_beats, float_bytes
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.driver_jobs import driver_job
-from cdu_verif.stimulus.payloads import float_beats, float_bytes
 
 #: Environment variable with a file written by ``torch.save``: pairs of a codec's name and a tensor.
 TENSORS = "CDU_SPEED_TENSORS"

@@ -9,8 +9,8 @@ from cdu_spec.geometry import BLOCK_VALUES
 from cdu_spec.port_fields import pack
 from torch import Tensor
 
+from cdu_verif.content.payloads import BANKS, counted_words, descriptor, float_beats, float_bytes, scale_words
 from cdu_verif.simulation.bench import Bench
-from cdu_verif.stimulus.payloads import BANKS, counted_words, descriptor, float_beats, float_bytes, scale_words
 
 
 class _Half:

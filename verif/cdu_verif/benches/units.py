@@ -10,12 +10,12 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import LANES
 
 from cdu_verif.benches.unit import CompressorDriver, DecompressorDriver
+from cdu_verif.content.payloads import BANKS, same_bits
+from cdu_verif.content.tensors import KINDS, TABLES, Exchange, exchange, incompressible, shapes
 from cdu_verif.simulation.bench import BLOCK, Bench, simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import PATTERNS, always
-from cdu_verif.stimulus.payloads import BANKS, same_bits
 from cdu_verif.stimulus.rates import rows_per_cycle
-from cdu_verif.stimulus.tensors import KINDS, TABLES, Exchange, exchange, incompressible, shapes
 
 _COMPRESSES = os.environ[BLOCK] == "compressor"
 _MODES = simulated_config().built_modes

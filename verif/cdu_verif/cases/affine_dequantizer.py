@@ -16,9 +16,10 @@ from cdu_spec.port_fields import pack
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import block_modes, random_settings
-from cdu_verif.cases.case import Case, Cases, Ports
-from cdu_verif.cases.content import integers, words
-from cdu_verif.stimulus.payloads import quantizer
+from cdu_verif.cases.case import Case, Cases
+from cdu_verif.content.payloads import quantizer
+from cdu_verif.content.values import integers, words
+from cdu_verif.simulation.ports import Ports
 
 _LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
 

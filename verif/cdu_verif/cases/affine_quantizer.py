@@ -21,9 +21,10 @@ from cdu_spec.registers import COUNT_BITS
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import Tag, block_modes, random_settings
-from cdu_verif.cases.case import Case, Ports
-from cdu_verif.cases.content import integers
+from cdu_verif.cases.case import Case
 from cdu_verif.cases.jobs import JobCases
+from cdu_verif.content.values import integers
+from cdu_verif.simulation.ports import Ports
 
 _LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
 #: Bits of a block's number in its job.

@@ -13,8 +13,9 @@ from cdu_spec.port_fields import pack
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import NO_USE, Tag, random_settings
-from cdu_verif.cases.case import Case, Cases, Ports
-from cdu_verif.cases.content import integers
+from cdu_verif.cases.case import Case, Cases
+from cdu_verif.content.values import integers
+from cdu_verif.simulation.ports import Ports
 
 #: Modes whose jobs pass as single blocks, the last of which may have fewer rows.
 _SEQUENCES = (Mode.SFPR, Mode.BRC)

@@ -21,9 +21,9 @@ from cdu_spec.mx import MxSettings
 from cdu_spec.port_fields import pack
 from torch import Tensor
 
-from cdu_verif.cases.case import Ports
-from cdu_verif.cases.content import integers, mixed_blocks, words
-from cdu_verif.stimulus.payloads import coding, mx_scaling, quantizer
+from cdu_verif.content.payloads import coding, mx_scaling, quantizer
+from cdu_verif.content.values import integers, mixed_blocks, words
+from cdu_verif.simulation.ports import Ports
 
 
 @dataclass(frozen=True)

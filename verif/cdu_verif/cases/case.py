@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from cdu_spec.config import CduConfig
 
-Ports = Mapping[str, Mapping[str, Any]]
+from cdu_verif.simulation.ports import Ports
+
 #: Packed payloads by stream.
 Words = Mapping[str, list[int]]
 

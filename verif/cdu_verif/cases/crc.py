@@ -13,8 +13,9 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES
 
 from cdu_verif.cases.block_streams import cut_words
-from cdu_verif.cases.case import Case, Cases, Ports
-from cdu_verif.cases.content import words
+from cdu_verif.cases.case import Case, Cases
+from cdu_verif.content.values import words
+from cdu_verif.simulation.ports import Ports
 
 
 @dataclass(frozen=True)

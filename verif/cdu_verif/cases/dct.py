@@ -10,8 +10,9 @@ from actcodec.golden import dct as golden
 from cdu_spec.config import CduConfig
 from torch import Tensor
 
-from cdu_verif.cases.case import Case, Cases, Ports
-from cdu_verif.cases.content import corner_blocks, mixed_blocks, words
+from cdu_verif.cases.case import Case, Cases
+from cdu_verif.content.values import corner_blocks, mixed_blocks, words
+from cdu_verif.simulation.ports import Ports
 
 
 class _Transform(Cases):

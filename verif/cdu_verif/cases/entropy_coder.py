@@ -18,8 +18,9 @@ from cdu_spec.port_fields import pack, unpack
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import payload_words
-from cdu_verif.cases.case import Case, Cases, Ports
-from cdu_verif.cases.content import corner_blocks, generator, integers, mixed_blocks, words
+from cdu_verif.cases.case import Case, Cases
+from cdu_verif.content.values import corner_blocks, generator, integers, mixed_blocks, words
+from cdu_verif.simulation.ports import Ports
 
 #: Number of symbols of a block up to which no cycle is lost.
 MOST_AT_RATE = BLOCK_SIDE

@@ -14,8 +14,9 @@ from cdu_spec.reconstruction import MAX_POINT
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import Block, Tag, block_rows, slices
-from cdu_verif.cases.case import Case, Cases, Ports
-from cdu_verif.cases.content import corner_blocks, generator, integers, mixed_blocks
+from cdu_verif.cases.case import Case, Cases
+from cdu_verif.content.values import corner_blocks, generator, integers, mixed_blocks
+from cdu_verif.simulation.ports import Ports
 
 _GROUPS = 2
 #: Greatest length of a block in bytes without a lost cycle.

@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 
 from cdu_spec.config import CduConfig
 
-from cdu_verif.cases.case import Case, Cases, Ports
+from cdu_verif.cases.case import Case, Cases
+from cdu_verif.simulation.ports import Ports
 
 Job = TypeVar("Job")
 

@@ -18,8 +18,7 @@ from cdu_spec.jpeg import ZIGZAG
 from cdu_spec.sfpr import VALUE_MAX, VALUE_MIN
 from torch import Tensor
 
-from cdu_verif.cases.case import Case, Cases, Ports
-from cdu_verif.cases.content import corner_blocks, integers, mixed_blocks, words
+from cdu_verif.cases.case import Case, Cases
 from cdu_verif.cases.entropy_coder import (
     MOST_AT_RATE,
     corner_scans,
@@ -31,6 +30,8 @@ from cdu_verif.cases.entropy_coder import (
     without_values,
     wrong_scans,
 )
+from cdu_verif.content.values import corner_blocks, integers, mixed_blocks, words
+from cdu_verif.simulation.ports import Ports
 
 #: Greatest number of cycles lost per block in the decoder, as the inverse DCT lets a block go alone if its successor is late.
 MOST_LOST = 4

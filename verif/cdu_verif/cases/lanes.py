@@ -33,9 +33,9 @@ from cdu_verif.cases.block_streams import (
     whole_job,
     with_integers,
 )
-from cdu_verif.cases.case import Case, Ports
+from cdu_verif.cases.case import Case
 from cdu_verif.cases.jobs import JobCases
-from cdu_verif.simulation.ports import unpack_rows
+from cdu_verif.simulation.ports import Ports, unpack_rows
 
 #: Cycles that a part may take at the beginning until its lanes have found their turns.
 _START = 12

@@ -14,8 +14,9 @@ from cdu_spec.mx import MX_FORMATS, MX_VALUES, SCALE_BYTES, SCALE_NAN, BlockForm
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import Block, Tag
-from cdu_verif.cases.case import Case, Cases, Ports
-from cdu_verif.cases.content import generator, integers, words
+from cdu_verif.cases.case import Case, Cases
+from cdu_verif.content.values import generator, integers, words
+from cdu_verif.simulation.ports import Ports
 
 _ROWS = MX_VALUES // LANES
 #: A format, the rule of the scale, and blocks (n, 32) of float32.

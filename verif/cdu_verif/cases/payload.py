@@ -29,8 +29,9 @@ from cdu_verif.cases.block_streams import (
     whole_job,
     with_integers,
 )
-from cdu_verif.cases.case import Case, Cases, Ports
-from cdu_verif.cases.content import corner_blocks, integers
+from cdu_verif.cases.case import Case, Cases
+from cdu_verif.content.values import corner_blocks, integers
+from cdu_verif.simulation.ports import Ports
 
 __all__ = [
     "AFFINE_DECODER",

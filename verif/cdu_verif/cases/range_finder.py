@@ -20,9 +20,10 @@ from cdu_spec.port_fields import pack
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import Tag, random_settings
-from cdu_verif.cases.case import Case, Ports
-from cdu_verif.cases.content import integers
+from cdu_verif.cases.case import Case
 from cdu_verif.cases.jobs import JobCases
+from cdu_verif.content.values import integers
+from cdu_verif.simulation.ports import Ports
 
 _LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
 #: Cycles from the first word in to the first range out, and between the last ones.

@@ -16,10 +16,11 @@ from cdu_spec.port_fields import pack, unpack
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import Tag
-from cdu_verif.cases.case import Case, Ports
-from cdu_verif.cases.content import integers
+from cdu_verif.cases.case import Case
 from cdu_verif.cases.jobs import JobCases
 from cdu_verif.cases.value_side import blocks_of_beats
+from cdu_verif.content.values import integers
+from cdu_verif.simulation.ports import Ports
 
 #: Cycles from the first word in to the first word out, and between the last ones.
 _LATENCY = 8

@@ -15,9 +15,10 @@ from cdu_spec.config import CduConfig
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 from torch import Tensor
 
-from cdu_verif.cases.case import Case, Cases, Ports
-from cdu_verif.cases.content import generator, integers, words
-from cdu_verif.stimulus.payloads import PATTERN, bit_patterns
+from cdu_verif.cases.case import Case, Cases
+from cdu_verif.content.payloads import PATTERN, bit_patterns
+from cdu_verif.content.values import generator, integers, words
+from cdu_verif.simulation.ports import Ports
 
 
 def _from_patterns(patterns: Tensor, dtype: Dtype) -> Tensor:

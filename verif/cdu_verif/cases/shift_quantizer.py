@@ -11,8 +11,9 @@ from cdu_spec.config import CduConfig
 from cdu_spec.reconstruction import MAX_POINT
 from torch import Tensor
 
-from cdu_verif.cases.case import Case, Cases, Ports
-from cdu_verif.cases.content import integers, mixed_blocks, words
+from cdu_verif.cases.case import Case, Cases
+from cdu_verif.content.values import integers, mixed_blocks, words
+from cdu_verif.simulation.ports import Ports
 
 
 class _Quantizer(Cases):

@@ -24,12 +24,13 @@ from torch import Tensor
 
 from cdu_verif.cases.affine_dequantizer import decoded, random_ranges, range_fields
 from cdu_verif.cases.block_streams import Tag, random_settings
-from cdu_verif.cases.case import Case, Ports
-from cdu_verif.cases.content import generator, integers
+from cdu_verif.cases.case import Case
 from cdu_verif.cases.jobs import JobCases
 from cdu_verif.cases.sfpr import random_scales
-from cdu_verif.stimulus.payloads import bit_patterns
-from cdu_verif.stimulus.tensors import mx_settings
+from cdu_verif.content.payloads import bit_patterns
+from cdu_verif.content.tensors import mx_settings
+from cdu_verif.content.values import generator, integers
+from cdu_verif.simulation.ports import Ports
 
 #: Faults of the values or the scales of a job.
 VALUE_FAULTS = ("ends_early", "partial_word", "goes_on", "count_too_great")

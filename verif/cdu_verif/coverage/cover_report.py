@@ -20,14 +20,15 @@ from cdu_verif.coverage.points import Point, Seen
 from cdu_verif.coverage.regressed import Block
 from cdu_verif.coverage.sign_off import Facts
 from cdu_verif.coverage.waivers import Waiver
-from cdu_verif.formal import campaign, catalog
 from cdu_verif.formal.properties import is_of_streams
+from cdu_verif.proofs import campaign, catalog
 from cdu_verif.regression import plan
 from cdu_verif.simulation.coverage import KINDS
 
 #: Marks of the part of a page that contains the tables.
 MARKS = Marks("coverage")
-UNCOVERED = "coverage_uncovered.csv"
+#: Files beside the page: all blocks, waivers, and points that nothing hits.
+BLOCK_FILE, WAIVER_FILE, UNCOVERED_FILE = "coverage_blocks.csv", "coverage_waivers.csv", "coverage_uncovered.csv"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class CoverageSettings:
     config
         Configuration of the regression: it determines the parameter sets and the proofs.
     proofs
-        Page with the table of ``cdu formal --table``.
+        ``proofs.csv`` of ``cdu formal --table``.
     tests
         Folder of the tests in Amaranth's simulator.
     mutants
@@ -78,7 +79,7 @@ class Covered:
 
 
 def report_coverage(settings: CoverageSettings, command: str, progress: Progress | None = None) -> Report:
-    """Read the results and make the tables: report.md, report.json, and coverage_uncovered.csv.
+    """Read the results and make report.md, report.json, and tables of blocks, waivers and uncovered points in CSV files.
 
     A stale waiver is a failure. Raises UserError for a report that is missing or wrong.
     """
@@ -100,25 +101,11 @@ def report_coverage(settings: CoverageSettings, command: str, progress: Progress
         "Coverage",
         [
             _headline(blocks, stages),
+            stage_table({name: (reached, "; ".join(missing)) for name, (reached, missing) in stages.items()}),
+            f"All blocks: [{BLOCK_FILE}]({BLOCK_FILE}); waivers and their reasons: [{WAIVER_FILE}]({WAIVER_FILE}); "
+            f"points without a hit: [{UNCOVERED_FILE}]({UNCOVERED_FILE}).",
             "## Stages",
             sign_off.rules(),
-            "## Sign-off",
-            _sign_off_table(blocks, stages, killed),
-            "## The Verilog",
-            _coverage_table(blocks),
-            "## Waivers" if known else "",
-            Table(
-                ("blocks", "kind", "points", "reason"),
-                [
-                    (
-                        ", ".join(one.blocks),
-                        one.kind,
-                        str(sum(list(part.waived.values()).count(one) for part in blocks)),
-                        one.reason,
-                    )
-                    for one in known
-                ],
-            ),
             "## Python" if python else "",
             python or "",
         ],
@@ -130,19 +117,25 @@ def report_coverage(settings: CoverageSettings, command: str, progress: Progress
         "blocks": {one.block.name: _content(one, *stages[one.block.name]) for one in blocks},
         "stale_waivers": stale,
     }
-    files = {"report.json": json_text(content), "report.md": page.markdown(), UNCOVERED: uncovered_points(blocks).csv()}
+    files = {
+        "report.json": json_text(content),
+        "report.md": page.markdown(),
+        BLOCK_FILE: _block_table(blocks, stages, killed).csv(),
+        WAIVER_FILE: _waiver_table(blocks, known).csv(),
+        UNCOVERED_FILE: uncovered_points(blocks).csv(),
+    }
     reached = ", ".join(f"{name} {len(members)}" for name, members in _by_stage(stages).items())
     return Report(content, files, [f"{len(blocks)} of {len(BLOCKS)} blocks: {reached}"], stale)
 
 
 def put_tables(page: Path, report: Report) -> None:
-    """Write the tables of a report between the marks of a page, and the uncovered points beside it.
+    """Write the text of a report between the marks of a page, and the CSV files beside it.
 
     Raises UserError if the page or its marks are missing.
     """
     text = str(report.files["report.md"]).partition("\n")[2]
     MARKS.put(page, text)
-    Report({}, {UNCOVERED: report.files[UNCOVERED]}).write(page.parent)
+    Report({}, {name: report.files[name] for name in (BLOCK_FILE, WAIVER_FILE, UNCOVERED_FILE)}).write(page.parent)
 
 
 def _facts(one: Covered, config: CduConfig, proven: set[tuple[str, str]], played: set[str], killed: float | None) -> Facts:
@@ -178,31 +171,49 @@ def _by_stage(stages: Mapping[str, tuple[str, list[str]]]) -> dict[str, list[str
     return found
 
 
-def _sign_off_table(
-    blocks: Sequence[Covered], stages: Mapping[str, tuple[str, list[str]]], killed: Mapping[str, float]
-) -> Table:
+def stage_table(stages: Mapping[str, tuple[str, str]]) -> Table:
+    """Return the number of blocks with each stage and each gap, with the names of those that miss something."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for block, group in stages.items():
+        groups.setdefault(group, []).append(block)
+    rows = [
+        (reached, str(len(members)), missing or "nothing", ", ".join(members) if missing else "all others")
+        for (reached, missing), members in sorted(groups.items(), reverse=True)
+    ]
+    return Table(("stage", "blocks", "missing for the next stage", "names"), rows)
+
+
+#: Columns of the table of blocks.
+BLOCK_COLUMNS = (
+    *("block", "stage", "% of mutants killed", "missing for the next stage", "runs"),
+    *(f"{kind} {column}" for kind in KINDS for column in ("points", "%", "% before waivers")),
+    *("bins", "bins %"),
+)
+
+
+def _block_table(blocks: Sequence[Covered], stages: Mapping[str, tuple[str, list[str]]], killed: Mapping[str, float]) -> Table:
     rows = []
     for one in blocks:
         name = one.block.name
         reached, missing = stages[name]
         score = f"{killed[name]:.1f}" if name in killed else "not measured"
-        rows.append((name, reached, score, "; ".join(missing) or "nothing"))
-    return Table(("block", "stage", "% of mutants killed", "missing for the next stage"), rows)
+        rows.append((name, reached, score, "; ".join(missing) or "nothing", *_coverage_cells(one)))
+    return Table(BLOCK_COLUMNS, rows)
 
 
-def _coverage_table(blocks: Sequence[Covered]) -> Table:
-    header = ("block", "runs", *(cell for kind in KINDS for cell in (kind, "%")), "bins", "%")
-    return Table(header, [_coverage_row(one) for one in blocks])
-
-
-def _coverage_row(one: Covered) -> tuple[str, ...]:
-    cells = [one.block.name, str(len(one.block.runs))]
+def _coverage_cells(one: Covered) -> tuple[str, ...]:
+    cells = [str(len(one.block.runs))]
     for kind in KINDS:
         points, hit, waived = one.counts(kind)
-        after, before = share(hit, points - waived), share(hit, points)
-        cells += [str(points - waived), after if not waived else f"{after} ({before})"]
+        cells += [str(points - waived), share(hit, points - waived), share(hit, points)]
     bins = one.block.bins
     return (*cells, str(bins) if bins else "-", share(bins - len(one.block.missing_bins), bins))
+
+
+def _waiver_table(blocks: Sequence[Covered], known: Sequence[Waiver]) -> Table:
+    counts = [sum(list(part.waived.values()).count(one) for part in blocks) for one in known]
+    rows = [(", ".join(one.blocks), one.kind, str(count), one.reason) for one, count in zip(known, counts, strict=True)]
+    return Table(("blocks", "kind", "points", "reason"), rows)
 
 
 def _content(one: Covered, reached: str, missing: list[str]) -> dict[str, Any]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cdu_tools.report import Table
-
 #: Percentage of the points of a kind, after waivers, and of the mutants, that the last stage requires.
 ENOUGH = 95.0
 NOTHING, LAST = "V0", "V3"
@@ -56,18 +54,18 @@ def _mutants(facts: Facts) -> str:
 
 RULES = (
     Rule("V1", "every run builds, and all its tests pass", lambda facts: _few("fails", facts.failing)),
-    Rule("V1", "`verilator --lint-only -Wall` has nothing to say", lambda facts: _few("lint", facts.warned)),
+    Rule("V1", "`verilator --lint-only -Wall` has no warning", lambda facts: _few("lint", facts.warned)),
     Rule(
         "V1",
-        "a test plays its cases in Amaranth's simulator (not asked of units that are driven as a whole)",
+        "a test plays its cases in Amaranth's simulator, except for whole units",
         lambda facts: "no test in Amaranth's simulator" if facts.smoke is False else "",
     ),
     Rule("V2", "all parameter sets of the level quick have run", lambda facts: _few("not run", facts.missing_sets)),
     Rule("V2", "every bin of cover points is hit", lambda facts: _few("bins", facts.missing_bins)),
-    Rule("V2", "every property that `cdu formal` has of the block is proven", lambda facts: _few("not proven", facts.unproven)),
+    Rule("V2", "every property of the block is proven (`cdu formal`)", lambda facts: _few("not proven", facts.unproven)),
     Rule(
         "V2",
-        "one of these is about its order or arithmetic, and not about streams and progress alone",
+        "one of them is about order or arithmetic",
         lambda facts: "" if facts.proves_function else "no property of order or arithmetic",
     ),
     Rule(LAST, f"each kind of coverage is at least {ENOUGH:.0f} % after waivers", _low),
@@ -75,10 +73,10 @@ RULES = (
 )
 
 
-def rules() -> Table:
-    """Return the rules of each stage as a table."""
+def rules() -> str:
+    """Return the rules of each stage as a list in Markdown."""
     stages = dict.fromkeys(rule.stage for rule in RULES)
-    return Table(("stage", "rules"), [(name, "; ".join(rule.text for rule in RULES if rule.stage == name)) for name in stages])
+    return "\n".join(f"- **{name}**: {'; '.join(rule.text for rule in RULES if rule.stage == name)}." for name in stages)
 
 
 def stage(facts: Facts) -> tuple[str, list[str]]:

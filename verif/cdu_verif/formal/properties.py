@@ -46,9 +46,26 @@ class StreamFacts:
     first_output: int | None = 24
 
 
+#: Kinds of properties, each with the statement of its row in a summary. The last kind depends on what the block computes.
+KINDS = {
+    "hold": HOLD,
+    "independence": _INDEPENDENCE,
+    "unasked": _UNASKED,
+    "progress": "With input offered and output accepted, data move within a known number of cycles.",
+    "function": "Order, arithmetic, protocol and counters of the block.",
+}
+
+
+def kind(name: str) -> str:
+    """Return the key of :data:`KINDS` for the name of a property."""
+    if name.startswith("progress"):
+        return "progress"
+    return name if name in KINDS else "function"
+
+
 def is_of_streams(name: str) -> bool:
     """Return whether a property is one that all blocks have, which does not depend on what the block computes."""
-    return name in ("hold", "independence", "unasked") or name.startswith("progress")
+    return kind(name) != "function"
 
 
 @cache

@@ -15,12 +15,13 @@ from cdu_tools.errors import UserError
 from cdu_tools.parallel import processes
 
 from cdu_verif.blocks import record
-from cdu_verif.formal import catalog, solver
+from cdu_verif.formal import solver
 from cdu_verif.formal.proof import prove
 from cdu_verif.formal.properties import block_device
 from cdu_verif.formal.solver import COVER, Sby
 from cdu_verif.mutation import mutants
 from cdu_verif.mutation.mutants import Mutant
+from cdu_verif.proofs import catalog
 from cdu_verif.regression import regression, results
 from cdu_verif.simulation.simulators import Simulation
 

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+#: Entries of ``ports`` in a manifest, by name.
+Ports = Mapping[str, Mapping[str, Any]]
 
 #: Fields wider than this hold raw bytes and are given as such.
 _INTEGER_BITS = 63

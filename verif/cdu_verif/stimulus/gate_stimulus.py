@@ -20,7 +20,7 @@ from cdu_verif import blocks as records
 from cdu_verif.cases import block_streams
 from cdu_verif.cases import gmc as gmc_cases
 from cdu_verif.cases.case import Case
-from cdu_verif.stimulus.tensors import Exchange
+from cdu_verif.content.tensors import Exchange
 from cdu_verif.stimulus.vectors import transfers
 
 #: Codecs that JPEG-ACT's table has tensors for (jpeg-gmc codes those of jpeg-act), with mode and coder of their jobs.

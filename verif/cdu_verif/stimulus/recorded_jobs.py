@@ -13,7 +13,8 @@ from actcodec import codecs
 from actcodec.backends.backend import Backend
 from actcodec.backends.job import DTYPES, Job, beats_in
 from actcodec.backends.torch_backend import TorchBackend
-from actcodec.policies.policy import SavedTensor, jpeg_act_policy
+from actcodec.policies.policy import SavedTensor
+from actcodec.policies.tables.modes import jpeg_act_policy
 from actcodec.study.data import Dataset
 from actcodec.study.experiment import Recipe, train
 from actcodec.study.recording import RecordingPolicy
@@ -22,7 +23,7 @@ from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from cdu_verif.stimulus.tensors import Exchange
+from cdu_verif.content.tensors import Exchange
 
 
 @dataclass(frozen=True)

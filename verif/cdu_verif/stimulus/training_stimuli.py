@@ -12,9 +12,9 @@ from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
 
+from cdu_verif.content.tensors import Exchange
 from cdu_verif.stimulus import gate_stimulus, recorded_jobs
 from cdu_verif.stimulus.gate_stimulus import GateStimulus, Ports
-from cdu_verif.stimulus.tensors import Exchange
 
 #: Default number of training steps.
 STEPS = 40

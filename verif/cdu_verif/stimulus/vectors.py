@@ -15,8 +15,8 @@ from cdu_spec.geometry import LANES
 from cdu_spec.port_fields import pack
 from cdu_tools.files import write_whole
 
-from cdu_verif.stimulus.payloads import BANKS, counted_words, descriptor, float_bytes, scale_words
-from cdu_verif.stimulus.tensors import KINDS, TABLES, Exchange, exchange
+from cdu_verif.content.payloads import BANKS, counted_words, descriptor, float_bytes, scale_words
+from cdu_verif.content.tensors import KINDS, TABLES, Exchange, exchange
 
 _SHAPES = ((1, 1, 1, 1), (2, 3, 8, 32), (1, 3, 7, 33), (1, 2, 5, 70), (1, 4, 16, 16))
 _FORMAT = (

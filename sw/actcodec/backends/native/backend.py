@@ -2,111 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import torch
 from cdu_spec.bitstream import MatrixView
 from torch import Tensor
 
-from actcodec.backends.job import DTYPES, FORMATS, Job
-from actcodec.backends.native.block_quantizer import NativeBlockQuantizer
-from actcodec.backends.native.entropy_coder import NativeEntropyCoder
-from actcodec.backends.native.group_quantizer import NativeGroupQuantizer
+from actcodec.backends.job import DTYPES, Job
+from actcodec.backends.native import blocks, entropy, groups, predicted, ranges, rows, signs, statistics, steps
 from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
 from actcodec.backends.native.modes import DECODERS, ENCODERS
-from actcodec.backends.native.predicted_coder import NativePredictedCoder
-from actcodec.backends.native.range_quantizer import NativeRangeQuantizer
-from actcodec.backends.native.row_quantizer import NativeRowQuantizer
-from actcodec.backends.native.sign_arithmetic import NativeSignArithmetic
-from actcodec.backends.native.step_quantizer import NativeStepQuantizer
 from actcodec.backends.torch_backend import TorchBackend
-from actcodec.golden.channel_statistics import DROPPED_BITS, ERROR_BITS, moments_of, place_factors
-from actcodec.golden.sfpr import check_nonfinite_policy
+from actcodec.golden import block_statistics, channel_statistics, entropy_decoder, entropy_encoder, sfpr
+from actcodec.golden import codes as golden_codes
+from actcodec.golden import floating as golden
+
+#: Golden functions and their compiled kernels.
+IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
+    {
+        sfpr.channel_maxima: statistics.channel_maxima,
+        block_statistics.residual_maxima: statistics.residual_maxima,
+        channel_statistics.channel_edges: statistics.channel_edges,
+        channel_statistics.channel_moments: statistics.channel_moments,
+        channel_statistics.squared_errors: statistics.squared_errors,
+        entropy_encoder.encode: entropy.encode,
+        entropy_decoder.decode: entropy.decode,
+        golden_codes.pack_tight: groups.pack,
+        golden_codes.unpack_tight: groups.unpack,
+        golden.groups.edges: groups.edges,
+        golden.groups.codes: groups.codes,
+        golden.groups.values: groups.values,
+        golden.ranges.means: ranges.means,
+        golden.ranges.edges: ranges.edges,
+        golden.ranges.codes: ranges.codes,
+        golden.ranges.values: ranges.values,
+        golden.ranges.upsampled: ranges.upsampled,
+        golden.rows.codes: rows.codes,
+        golden.rows.values: rows.values,
+        golden.steps.pack: steps.pack,
+        golden.steps.values: steps.values,
+        golden.predicted.cells: predicted.cells,
+        golden.predicted.multiples: predicted.multiples,
+        golden.predicted.middles: predicted.middles,
+        golden.predicted.products: predicted.products,
+        golden.signs.compare: signs.compare,
+        golden.signs.correct: signs.correct,
+        golden.blocks.mx_codes: blocks.mx_codes,
+        golden.blocks.mx_values: blocks.mx_values,
+        golden.blocks.nvfp4_codes: blocks.nvfp4_codes,
+        golden.blocks.nvfp4_values: blocks.nvfp4_values,
+    }
+)
 
 
 class NativeBackend(TorchBackend):
     """Backend of fused kernels for whole tensors; every byte and every value equals the golden model's.
 
     Mode bypass, the first pass of division, and jobs of beats have no kernels; the golden model computes them.
-    :class:`NativeBlockQuantizer` computes blocks of MX.
+    Kernels of blocks compute mode mx.
 
     Raises UserError for tensors that are not on the CPU, MissingToolError without a compiler.
     """
 
+    implementations = IMPLEMENTATIONS
+
     def __init__(self) -> None:
-        self._kernels = kernels()
-
-    def channel_maxima(self, channels: Tensor, nonfinite: str = "raise") -> Tensor:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        check_nonfinite_policy(nonfinite)
-        x = host(channels)
-        largest = torch.empty(x.shape[1], dtype=torch.float32)
-        if not self._kernels("channel_maxima", x, FORMATS[x.dtype], *x.shape, largest):
-            return super().channel_maxima(channels, nonfinite)
-        return largest.to(torch.float64)
-
-    def residual_maxima(self, x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        x = host(x)
-        largest = torch.empty(view.channels, dtype=torch.float32)
-        layout = (view.rows, view.columns, view.channels, view.channel_rows)
-        self._kernels("residual_maxima", x, FORMATS[x.dtype], *layout, k.contiguous(), largest)
-        return largest
-
-    def channel_edges(self, channels: Tensor) -> tuple[Tensor, Tensor]:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        x = host(channels)
-        least, greatest = torch.empty(2, x.shape[1], dtype=torch.float32)
-        self._kernels("channel_edges", x, FORMATS[x.dtype], *x.shape, least, greatest)
-        return least.to(torch.float64), greatest.to(torch.float64)
-
-    def channel_moments(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        x = host(channels)
-        values, squares = torch.empty(2, x.shape[1], dtype=torch.int64)
-        scale = (least, place_factors(least, greatest), DROPPED_BITS)
-        self._kernels("channel_moments", x, FORMATS[x.dtype], *x.shape, *scale, values, squares)
-        return moments_of(values, squares, x[:, 0].numel(), least, greatest)
-
-    def squared_errors(self, channels: Tensor, steps: Tensor) -> Tensor:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        x = host(channels)
-        squares = torch.empty(x.shape[1], dtype=torch.int64)
-        self._kernels("squared_errors", x, FORMATS[x.dtype], *x.shape, steps, 2.0**ERROR_BITS, squares)
-        return squares
-
-    def entropy_coder(self) -> NativeEntropyCoder:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return NativeEntropyCoder()
-
-    def step_quantizer(self) -> NativeStepQuantizer:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return NativeStepQuantizer()
-
-    def predicted_coder(self) -> NativePredictedCoder:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return NativePredictedCoder()
-
-    def row_quantizer(self) -> NativeRowQuantizer:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return NativeRowQuantizer()
-
-    def range_quantizer(self) -> NativeRangeQuantizer:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return NativeRangeQuantizer()
-
-    def block_quantizer(self) -> NativeBlockQuantizer:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return NativeBlockQuantizer()
-
-    def sign_arithmetic(self) -> NativeSignArithmetic:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return NativeSignArithmetic(self)
-
-    def group_quantizer(self) -> NativeGroupQuantizer:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return NativeGroupQuantizer()
+        kernels()
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """Implement :class:`~actcodec.backends.backend.Backend`."""

@@ -19,8 +19,8 @@ from cdu_tools.compilers import cpp_compiler
 from cdu_tools.errors import UserError
 from cdu_tools.parallel import largest_first
 
-from actcodec.backends import sign_arithmetic
 from actcodec.golden import lorenzo, run_length, shift_quantizer
+from actcodec.golden.floating import signs
 from actcodec.golden.integer_coder import WIDTHS
 
 _SOURCES = (
@@ -57,7 +57,7 @@ def constants() -> str:
         for module, names in (
             (geometry, ("LANES", "BLOCK_SIDE", "BLOCK_VALUES", "TILE_BLOCKS")),
             (sfpr, ("VALUE_MIN", "VALUE_MAX")),
-            (sign_arithmetic, ("LEAST_STEPS", "MOST_STEPS")),
+            (signs, ("LEAST_STEPS", "MOST_STEPS")),
             (shift_quantizer, ("COEFFICIENT_MIN", "COEFFICIENT_MAX")),
             (huffman, ("MAX_CODE_BITS",)),
             (jpeg, ("DC_MIN", "DC_MAX", "AC_LIMIT", "EOB", "ZRL", "ZRL_RUN", "MARKER")),
@@ -94,6 +94,11 @@ def _code_words(name: str, codes: gmc.Codes) -> list[str]:
     ]
 
 
+def sources() -> dict[str, str]:
+    """Return the C++ sources of the kernels by name."""
+    return {name: files(__package__).joinpath(name).read_text(encoding="utf-8") for name in _SOURCES}
+
+
 def library() -> Path:
     """Return the path of the compiled kernels; compile them (some seconds) if the cache has none for this machine.
 
@@ -103,7 +108,8 @@ def library() -> Path:
     Raises MissingToolError without a compiler, UserError for one that fails or a cache that cannot be written.
     """
     program = compiler()
-    texts = {name: files(__package__).joinpath(name).read_text(encoding="utf-8") for name in (*_SOURCES, *_HEADERS)}
+    headers = {name: files(__package__).joinpath(name).read_text(encoding="utf-8") for name in _HEADERS}
+    texts = sources() | headers
     texts["constants.h"] = constants()
     # The compiler's own macros show the meaning of -march=native and its version.
     machine = _run([program, "-march=native", "-dM", "-E", "-x", "c++", os.devnull])

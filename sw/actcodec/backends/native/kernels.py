@@ -4,99 +4,44 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from cdu_tools import cache
 from torch import Tensor
 
-from actcodec.backends.native.build import library
+from actcodec.backends.native.build import library, sources
 
-_POINTER, _LONG, _INT, _FLOAT, _BOOL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float, ctypes.c_bool
-_SEED = ctypes.c_uint32
-_DOUBLE = ctypes.c_double
 #: Argument in place of an optional tensor.
 NOTHING = 0
-_CHANNELS = (_POINTER, _INT, _LONG, _LONG, _LONG)
-_CELLS = (*(_LONG,) * 4, *(_POINTER,) * 4)
-_RANGES = (_POINTER, _INT, _LONG, _LONG, *_CELLS, _POINTER)
-_PREDICTED = (*(_LONG,) * 6, _POINTER, _BOOL, _INT)
-#: Parameters of each function as in its source, without the number of threads, which always comes last; and its result.
-_SIGNATURES = {
-    "channel_maxima": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER), _BOOL),
-    "residual_maxima": ((_POINTER, _INT, _LONG, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
-    "sfpr_encode": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
-    "sfpr_decode": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
-    "sfpr_zvc_encode": ((_POINTER, _INT, _LONG, _LONG, _LONG, _LONG, _POINTER, _POINTER), _LONG),
-    "sfpr_zvc_decode": ((_POINTER, _LONG, _INT, _LONG, _LONG, _LONG, _LONG, _POINTER, _POINTER), _BOOL),
-    "brc_encode": ((_POINTER, _INT, _LONG, _POINTER), None),
-    "brc_decode": ((_POINTER, _INT, _LONG, _POINTER), None),
-    "jpeg_act_encode": (
-        (_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _INT, _INT, _POINTER, _BOOL, _INT, _POINTER),
-        _LONG,
-    ),
-    "jpeg_act_decode": (
-        (
-            *(_POINTER, _LONG, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _INT, _INT, _POINTER, _POINTER),
-            *(_INT, _BOOL, _POINTER),
-        ),
-        _BOOL,
-    ),
-    "division_encode": (
-        (_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _INT, _INT, _BOOL, _BOOL, _SEED, _POINTER),
-        None,
-    ),
-    "division_decode": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _INT, _INT, _BOOL, _POINTER), _BOOL),
-    "actnn_encode": ((_POINTER, _INT, _LONG, _FLOAT, _INT, _BOOL, _SEED, _POINTER), None),
-    "actnn_decode": ((_POINTER, _INT, _LONG, _FLOAT, _INT, _POINTER), _BOOL),
-    "fixed_encode": ((*_CHANNELS, _POINTER, _POINTER, _INT, _INT, _BOOL, _SEED, _POINTER), None),
-    "fixed_decode": ((*_CHANNELS, _POINTER, _POINTER, _INT, _INT, _POINTER), None),
-    "fixed_masked_encode": ((*_CHANNELS, _LONG, _POINTER, _INT, _INT, _BOOL, _SEED, _POINTER), _LONG),
-    "fixed_masked_decode": ((_POINTER, _LONG, _INT, _LONG, _LONG, _LONG, _LONG, _POINTER, _INT, _INT, _POINTER), _BOOL),
-    "channel_edges": ((*_CHANNELS, _POINTER, _POINTER), None),
-    "channel_moments": ((*_CHANNELS, _POINTER, _POINTER, _INT, _POINTER, _POINTER), None),
-    "squared_errors": ((*_CHANNELS, _POINTER, _DOUBLE, _POINTER), None),
-    "step_codes": ((*_CHANNELS, _POINTER, _POINTER, _INT, _POINTER), None),
-    "step_values": ((*_CHANNELS, _POINTER, _POINTER, _INT, _BOOL, _POINTER, _POINTER, _FLOAT, _POINTER), None),
-    "predicted_counts": ((_POINTER, _INT, *_PREDICTED, _POINTER), None),
-    "predicted_codes": ((_POINTER, _INT, *_PREDICTED, *(_POINTER,) * 6), None),
-    "predicted_values": (
-        (*(_POINTER,) * 4, *(_LONG,) * 4, _INT, *_PREDICTED, _BOOL, _POINTER, _POINTER, _FLOAT, _POINTER),
-        _BOOL,
-    ),
-    "narrowed_bytes": ((_POINTER, _LONG, _POINTER), None),
-    "fixed_point_kept": ((*_CHANNELS, *(_POINTER,) * 3, _SEED, _POINTER), None),
-    "fixed_point_codes": ((*_CHANNELS, *(_POINTER,) * 3, _SEED, *(_POINTER,) * 6), None),
-    "fixed_point_present": ((_POINTER, _LONG, _LONG, _POINTER), None),
-    "fixed_point_values": ((_POINTER, _LONG, *_CHANNELS, *(_POINTER,) * 5, _FLOAT, _POINTER), None),
-    "cell_means": ((_POINTER, _INT, _LONG, *_CELLS, _LONG, _POINTER), None),
-    "range_edges": ((*_RANGES, _POINTER, _POINTER), None),
-    "range_codes": ((*_RANGES, _POINTER, _POINTER, _INT, _BOOL, _SEED, _POINTER), None),
-    "range_values": ((*_RANGES, _POINTER, _POINTER, _INT, _FLOAT, _POINTER), None),
-    "group_edges": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
-    "group_codes": (
-        (_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _BOOL, _SEED, _POINTER),
-        None,
-    ),
-    "group_values": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _FLOAT, _POINTER), None),
-    "codes_pack": ((_POINTER, _LONG, _INT, _POINTER), None),
-    "codes_unpack": ((_POINTER, _LONG, _INT, _POINTER), None),
-    "sign_counts": ((*_CHANNELS, _POINTER, _POINTER, _POINTER), None),
-    "sign_differences": ((*_CHANNELS, _POINTER, _POINTER, _INT, _POINTER), None),
-    "signed_values": (
-        (*_CHANNELS, _POINTER, _INT, _POINTER, _BOOL, _FLOAT, _POINTER, _POINTER, _FLOAT),
-        None,
-    ),
-    "window_positions": ((_POINTER, _LONG, _INT, _POINTER, _POINTER, _POINTER), _BOOL),
-    "window_indices": ((_POINTER, _LONG, _INT, _POINTER, _POINTER, _POINTER), None),
-    "mx_codes": ((_POINTER, _INT, _LONG, *(_INT,) * 4, _BOOL, _POINTER), None),
-    "mx_values": ((_POINTER, _INT, _LONG, _INT, _POINTER, _FLOAT, _POINTER), None),
-    "nvfp4_codes": ((_POINTER, _INT, _LONG, _FLOAT, *(_INT,) * 6, *(_POINTER,) * 3), None),
-    "nvfp4_values": ((_POINTER, _INT, _LONG, _FLOAT, _POINTER, _POINTER, _FLOAT, _POINTER), None),
-    "symbol_counts": ((_POINTER, _LONG, _POINTER), _BOOL),
-    "entropy_encode": ((_POINTER, _LONG, _POINTER, _POINTER, _POINTER), _LONG),
-    "entropy_decode": ((_POINTER, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER), _BOOL),
+_Type = type["ctypes._SimpleCData[Any]"]
+_TYPES: dict[str, _Type] = {
+    "int": ctypes.c_int,
+    "int64_t": ctypes.c_int64,
+    "uint32_t": ctypes.c_uint32,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+    "bool": ctypes.c_bool,
 }
+_FUNCTION = re.compile(r"^(void|bool|int64_t) (\w+)\(([^)]*)\) \{", re.MULTILINE)
+
+
+def signatures(source: str) -> dict[str, tuple[list[_Type], _Type | None]]:
+    """Return argument types and result type of each function that a C++ source defines after ``extern "C"``, by name.
+
+    Every pointer is a ``void*``. Raises KeyError for a type of no argument of a kernel.
+    """
+    exported = source.partition('extern "C" {')[2]
+    return {
+        name: ([_type(argument) for argument in arguments.split(",")], _TYPES.get(result))
+        for result, name, arguments in _FUNCTION.findall(exported)
+    }
+
+
+def _type(argument: str) -> _Type:
+    return ctypes.c_void_p if "*" in argument else _TYPES[argument.split()[0]]
 
 
 class Kernels:
@@ -109,17 +54,18 @@ class Kernels:
         # torch is loaded by now: its OpenMP runtime, of which a process should have one, is found before any other.
         compiled = cache.load_library(library())
         self._functions = {}
-        for name, (parameters, result) in _SIGNATURES.items():
-            function = getattr(compiled, name)
-            function.argtypes, function.restype = (*parameters, _INT), result
-            self._functions[name] = function
+        for source in sources().values():
+            for name, (arguments, result) in signatures(source).items():
+                function = getattr(compiled, name)
+                function.argtypes, function.restype = arguments, result
+                self._functions[name] = function
 
     def __reduce__(self) -> tuple[Callable[[], Kernels], tuple[()]]:
         """Return a call that, in the process of a copy by pickle or :mod:`copy`, gets the functions of that process."""
         return kernels, ()
 
     def __call__(self, name: str, *arguments: Tensor | float) -> int:
-        """Call a kernel with torch's number of threads; tensors become pointers to their data."""
+        """Call a kernel with torch's number of threads as its last argument; tensors become pointers to their data."""
         plain = [part if isinstance(part, (int, float)) else part.data_ptr() for part in arguments]
         return int(self._functions[name](*plain, torch.get_num_threads()) or 0)
 

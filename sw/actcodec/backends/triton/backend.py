@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import torch
 from cdu_spec.bitstream import MatrixView
@@ -10,11 +12,39 @@ from torch import Tensor
 
 from actcodec.backends.job import DTYPES, Job
 from actcodec.backends.torch_backend import TorchBackend
-from actcodec.backends.triton import sfpr
-from actcodec.backends.triton.group_quantizer import TritonGroupQuantizer
+from actcodec.backends.triton import groups
+from actcodec.backends.triton import sfpr as kernels
 from actcodec.backends.triton.modes import DECODERS, ENCODERS
 from actcodec.backends.triton.residuals import residual_maxima
-from actcodec.golden.sfpr import check_nonfinite_policy
+from actcodec.golden import block_statistics, sfpr
+from actcodec.golden import codes as golden_codes
+from actcodec.golden import floating as golden
+
+
+def _channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
+    sfpr.check_nonfinite_policy(nonfinite)
+    largest = kernels.maxima(channels.contiguous())
+    if not bool(largest.isfinite().all()):
+        return sfpr.channel_maxima(channels, nonfinite)
+    return largest.to(torch.float64)
+
+
+def _residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
+    return residual_maxima(x.contiguous(), view, k.contiguous())
+
+
+#: Golden functions and their kernels.
+IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
+    {
+        sfpr.channel_maxima: _channel_maxima,
+        block_statistics.residual_maxima: _residual_maxima,
+        golden_codes.pack_tight: groups.pack,
+        golden_codes.unpack_tight: groups.unpack,
+        golden.groups.edges: groups.edges,
+        golden.groups.codes: groups.codes,
+        golden.groups.values: groups.values,
+    }
+)
 
 
 class TritonBackend(TorchBackend):
@@ -23,21 +53,7 @@ class TritonBackend(TorchBackend):
     Raises UserError for tensors that are not on a GPU, unless Triton's interpreter computes.
     """
 
-    def channel_maxima(self, channels: Tensor, nonfinite: str = "raise") -> Tensor:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        check_nonfinite_policy(nonfinite)
-        largest = sfpr.maxima(channels.contiguous())
-        if not bool(largest.isfinite().all()):
-            return super().channel_maxima(channels, nonfinite)
-        return largest.to(torch.float64)
-
-    def residual_maxima(self, x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return residual_maxima(x.contiguous(), view, k.contiguous())
-
-    def group_quantizer(self) -> TritonGroupQuantizer:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return TritonGroupQuantizer()
+    implementations = IMPLEMENTATIONS
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """Implement :class:`~actcodec.backends.backend.Backend`."""

@@ -9,14 +9,15 @@ from cdu_spec.bitstream import Header, MatrixView, Mode
 from cdu_spec.sfpr import SCALE_BITS, VALUE_MAX
 from torch import Tensor
 
-from actcodec.backends.backend import Backend, backend
+from actcodec.backends.backend import Backend
 from actcodec.backends.job import compression_job
+from actcodec.backends.named import backend
 from actcodec.codecs.acgc.error_bounded import SAFE_STEP, ErrorBoundedCodec, checked_error
 from actcodec.codecs.acgc.error_steps import steps_of_rms
 from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.golden.blocks import by_channel
-from actcodec.golden.sfpr import reciprocals, rounded_scales
+from actcodec.golden.sfpr import channel_maxima, reciprocals, rounded_scales
 
 #: Part of the error that is left to the rounding of multipliers and reciprocals.
 _RESERVE = 2.0**-10
@@ -46,7 +47,7 @@ class AcgcSfprZvcCodec(ErrorBoundedCodec):
     def compress_within(self, x: Tensor, error: Tensor) -> Compressed:
         """Implement :class:`ErrorBoundedCodec`."""
         form = check_input(x)
-        check_finite(x, self._backend.channel_maxima)
+        check_finite(x, self._backend)
         x, error = x.detach().contiguous(), checked_error(x, error)
         view = MatrixView.of(x.shape, Mode.SFPR_ZVC)
         if len(error) in (1, view.channels):
@@ -54,7 +55,7 @@ class AcgcSfprZvcCodec(ErrorBoundedCodec):
         else:  # small maps, whose channels share one scale
             steps = SAFE_STEP * error.min().view(1).to(torch.float64) * (1 - _RESERVE)
         # The factor keeps the greatest code from exceeding the greatest value, which may be the format's greatest number.
-        most = VALUE_MAX / self._backend.channel_maxima(by_channel(x, view)) * (1 + 2.0**-20)
+        most = VALUE_MAX / self._backend.run(channel_maxima, by_channel(x, view)) * (1 + 2.0**-20)
         k = rounded_scales(torch.minimum(1 / steps, most), max(SCALE_BITS))
         payload = self._backend.compress_tensor(x, view, compression_job(view, form, k))
         return Compressed(Header(Mode.SFPR_ZVC, form, tuple(x.shape), payload.numel()), (), reciprocals(k), payload)

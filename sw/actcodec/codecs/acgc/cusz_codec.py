@@ -12,15 +12,18 @@ from math import isfinite
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_real
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.acgc.cusz_form import CuszForm
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, checked_error
 from actcodec.codecs.acgc.error_steps import steps_of_bound, steps_of_rms
 from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
+from actcodec.golden.channel_statistics import channel_edges
+from actcodec.golden.floating.predicted import multiples
 from actcodec.golden.lorenzo import MAX_DIMENSIONS
 
 #: Units of a bound: those of the values, or the range of a tensor's values.
@@ -55,7 +58,7 @@ class CuszCodec(ErrorBoundedCodec):
     name = "cusz"
 
     def __post_init__(self) -> None:
-        number = isinstance(self.bound, (int, float)) and not isinstance(self.bound, bool)
+        number = is_real(self.bound)
         if not (number and isfinite(self.bound) and self.bound > 0):
             raise UserError(f"bound = {self.bound!r} is not allowed: use a positive finite number")
         if self.mode not in (ABSOLUTE, RELATIVE):
@@ -70,7 +73,7 @@ class CuszCodec(ErrorBoundedCodec):
         x = self._checked(x)
         bound = torch.tensor([self.bound], dtype=torch.float64, device=x.device)
         if self.mode == RELATIVE:
-            bound *= _extent(*self._backend.channel_edges(x.view(1, 1, -1)))
+            bound *= _extent(*self._backend.run(channel_edges, x.view(1, 1, -1)))
         return self._packed(x, steps_of_bound(x, bound, self._backend))
 
     def compress_within(self, x: Tensor, error: Tensor) -> CuszForm:
@@ -85,11 +88,11 @@ class CuszCodec(ErrorBoundedCodec):
     def _checked(self, x: Tensor) -> Tensor:
         """Return the values, contiguous and detached; raise UserError for tensors that cannot be compressed."""
         check_input(x)
-        check_finite(x, self._backend.channel_maxima)
+        check_finite(x, self._backend)
         return x.detach().contiguous()
 
     def _packed(self, x: Tensor, steps: Tensor) -> CuszForm:
-        found = self._backend.predicted_coder().multiples(x, steps, self.dimensions)
+        found = self._backend.run(multiples, x, steps, self.dimensions)
         outliers = x.view(-1)[found.places]
         return CuszForm(tuple(x.shape), x.dtype, found.dimensions, steps, found.coded, found.places, outliers)
 

@@ -9,8 +9,8 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
-from actcodec.backends.predicted_coder import Predicted
+from actcodec.backends.named import backend as backend_of
+from actcodec.golden.floating.predicted import Predicted, products
 from actcodec.golden.integer_coder import CodedIntegers
 from actcodec.golden.shapes import header_bytes
 
@@ -40,6 +40,6 @@ class CuszForm:
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """Return the reconstructed tensor, float64 products rounded to the tensor's dtype."""
         predicted = Predicted(self.dimensions, self.differences, self.places)
-        values = backend_of(backend).predicted_coder().products(predicted, self.steps, self.shape, self.dtype)
+        values = backend_of(backend).run(products, predicted, self.steps, self.shape, self.dtype)
         values.view(-1)[self.places] = self.outliers
         return values

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.row_quantizer import by_row
 from actcodec.codecs.acgc.error_bounded import SAFE_STEP
-from actcodec.golden.channel_statistics import ERROR_BITS
+from actcodec.golden.channel_statistics import ERROR_BITS, squared_errors
+from actcodec.golden.floating.rows import by_row
 from actcodec.golden.formats import quotient
+from actcodec.golden.sfpr import channel_maxima
 
 #: Greatest error of a quantiser in units of its RMS error, for uniform errors.
 UNIFORM_BOUND = sqrt(3)
@@ -40,7 +41,7 @@ def steps_of_bound(x: Tensor, bound: Tensor, backend: Backend) -> Tensor:
     """
     info = torch.finfo(x.dtype)
     bound = bound.clamp_max(_MOST_STEP)
-    largest = backend.channel_maxima(by_row(x, len(bound))) + bound
+    largest = backend.run(channel_maxima, by_row(x, len(bound))) + bound
     rounding = largest.clamp_min(info.smallest_normal) * info.eps * _ROUNDING
     _, exponent = torch.frexp(2 * bound)
     power = torch.ldexp(torch.ones_like(bound), exponent - 1)
@@ -57,12 +58,12 @@ def steps_of_rms(x: Tensor, error: Tensor, backend: Backend) -> Tensor:
     """
     wanted, rows = error.to(torch.float64), by_row(x, len(error))
     # Every value is zero with larger steps.
-    most = (2 * backend.channel_maxima(rows) / wanted).clamp_min(1)
+    most = (2 * backend.run(channel_maxima, rows) / wanted).clamp_min(1)
     factor = most.clamp_max(UNIFORM_BOUND)
     safe = torch.ones_like(wanted)
     for margin in _MARGINS:
         steps = _stored(SAFE_STEP * wanted * factor).to(torch.float64)
-        squares = quotient(backend.squared_errors(rows, steps).to(torch.float64) * len(error), x.numel())
+        squares = quotient(backend.run(squared_errors, rows, steps).to(torch.float64) * len(error), x.numel())
         measured = steps * (squares * 2.0**-ERROR_BITS).sqrt() / wanted
         safe = torch.where(measured <= 1, torch.maximum(safe, factor), safe)
         if bool(((measured <= 1) & ((measured > _NEAR) | (factor >= most))).all()):

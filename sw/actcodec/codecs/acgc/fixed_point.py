@@ -16,16 +16,19 @@ from dataclasses import dataclass
 import torch
 from cdu_spec.bitstream import Mode
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
-from actcodec.backends.row_quantizer import RowSteps, by_row, code_ends
+from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.acgc.error_bounded import SAFE_STEP, ErrorBoundedCodec, checked_error
 from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
+from actcodec.golden.channel_statistics import channel_edges
+from actcodec.golden.floating import rows as floating_rows
+from actcodec.golden.floating.rows import RowSteps, by_row, code_ends
 
 #: Greatest width in the paper.
 MOST_BITS = 16
@@ -62,7 +65,7 @@ class FixedPointForm:
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """Return the reconstructed tensor."""
         rows = RowSteps(self.steps, self.widths & (_SIGNED - 1), self.widths >= _SIGNED)
-        return backend_of(backend).row_quantizer().values(self.codes, self.mask, rows, self.shape, self.dtype)
+        return backend_of(backend).run(floating_rows.values, self.codes, self.mask, rows, self.shape, self.dtype)
 
 
 @dataclass
@@ -92,7 +95,7 @@ class AcgcQuantCodec(RandomCodec, ErrorBoundedCodec):
     _drops_zeros = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.bits, bool) or not isinstance(self.bits, int) or not 1 <= self.bits <= MOST_BITS:
+        if not is_whole(self.bits, 1, MOST_BITS):
             raise UserError(f"bits = {self.bits!r} is not allowed: use 1 to {MOST_BITS}")
         self._seeds = TensorSeeds(self.seed, _SALT)
         self._backend = backend_of(self.backend)
@@ -122,8 +125,8 @@ class AcgcQuantCodec(RandomCodec, ErrorBoundedCodec):
 
     def _reach(self, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """Return how far ``count`` rows reach above and below zero, float64 (rows,); raise UserError unless x is finite."""
-        check_finite(x, self._backend.channel_maxima)
-        least, greatest = self._backend.channel_edges(by_row(x.detach(), count))
+        check_finite(x, self._backend)
+        least, greatest = self._backend.run(channel_edges, by_row(x.detach(), count))
         return greatest.clamp_min(0), -least.clamp_max(0)
 
     def _form(self, x: Tensor, below: Tensor, bits: Tensor, steps: Tensor) -> FixedPointForm:
@@ -131,8 +134,8 @@ class AcgcQuantCodec(RandomCodec, ErrorBoundedCodec):
         limits = torch.finfo(torch.float32)
         stored = (steps * (1 + 2.0**-23)).to(torch.float32).clamp(limits.tiny, limits.max)
         rows = RowSteps(stored, bits.to(torch.uint8), below > 0)
-        quantizer = self._backend.row_quantizer()
-        mask, codes = quantizer.codes(x.detach(), rows, self._seeds.next(), drop_zeros=self._drops_zeros)
+        seed, drop = self._seeds.next(), self._drops_zeros
+        mask, codes = self._backend.run(floating_rows.codes, x.detach(), rows, seed, drop_zeros=drop)
         widths = rows.bits + _SIGNED * rows.signed.to(torch.uint8)
         return FixedPointForm(tuple(x.shape), x.dtype, stored, widths, mask, codes)
 

@@ -1,7 +1,7 @@
 """Codec with settings given in advance, like the registers of a unit: mode, shift table, bits, scales, point.
 
 Other codecs look at a tensor and then choose scales and bits. Here all of these are a :class:`Setting` derived from earlier
-tensors (:mod:`actcodec.policies.steered`), so that a unit can be configured while the tensor is still being computed.
+tensors (:mod:`actcodec.policies.bounds.steered`), so that a unit can be configured while the tensor is still being computed.
 
 A setting follows from a *step*, the distance of two levels in units of a channel's largest magnitude. A unit realises it with
 powers of two, in its shift tables and in the affine quantiser, and with multipliers as fine as their significand:
@@ -29,15 +29,16 @@ from cdu_spec.sfpr import SFPR_RECIPROCAL_BITS, VALUE_MAX
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from actcodec.backends.backend import Backend, backend
+from actcodec.backends.backend import Backend
 from actcodec.backends.job import compression_job
+from actcodec.backends.named import backend
 from actcodec.codecs.codec import JpegGmcCodec, check_input
 from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.block_shapes import has_blocks
 from actcodec.golden.blocks import by_channel
-from actcodec.golden.sfpr import check_scale_bits, reciprocals, rounded_scales
+from actcodec.golden.sfpr import channel_maxima, check_scale_bits, reciprocals, rounded_scales
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class SteeredCodec(RandomCodec):
 
     def largest(self, x: Tensor) -> Tensor:
         """Return the largest magnitude per scale, float64 (scales,), CPU; raise NonFiniteError for NaN and infinity."""
-        return self.arithmetic.channel_maxima(by_channel(x, scale_view(x.shape))).cpu()
+        return self.arithmetic.run(channel_maxima, by_channel(x, scale_view(x.shape))).cpu()
 
     def setting(self, name: str, step: float, reach: Tensor, point: int = 0) -> Setting:
         """Return the setting for a step.

@@ -18,13 +18,13 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
-from actcodec.backends.range_quantizer import RangeQuantizer
+from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.affine.affine_codecs import NEAREST, STOCHASTIC
 from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
+from actcodec.golden.floating import ranges
 from actcodec.golden.formats import quotient
 from actcodec.golden.pooling import Means
 from actcodec.golden.sfpr import UnfitValuesError
@@ -56,14 +56,14 @@ class FloatForm:
         """Raise UserError: a floating-point form is not a stream."""
         raise no_bitstream()
 
-    def rebuilt(self, quantizer: RangeQuantizer, means: Means | None = None) -> Tensor:
+    def rebuilt(self, backend: Backend, means: Means | None = None) -> Tensor:
         """Return ``low + step * code``, with the means of cells added if given."""
         grid = (self.range_values, self.low, self.step, self.bits)
-        return quantizer.values(self.codes, *grid, self.shape, self.dtype, means)
+        return backend.run(ranges.values, self.codes, *grid, self.shape, self.dtype, means)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """Return the reconstructed tensor, computed in float32."""
-        return self.rebuilt(backend_of(backend).range_quantizer())
+        return self.rebuilt(backend_of(backend))
 
 
 class FloatCodec(RandomCodec):
@@ -85,7 +85,6 @@ class FloatCodec(RandomCodec):
             raise UserError(f"rounding = {self.rounding!r} is not allowed: use {STOCHASTIC} or {NEAREST}")
         self._seeds = TensorSeeds(self.seed, _SALT)
         self._backend = backend_of(self.backend)
-        self._quantizer = self._backend.range_quantizer()
 
     def decompress(self, compressed: Packed) -> Tensor:
         """Implement :class:`Codec`."""
@@ -96,20 +95,20 @@ class FloatCodec(RandomCodec):
         check_input(x)
         if not self.takes(x.shape):
             raise UserError(f"{self.name} does not take a tensor of shape {tuple(x.shape)}: use actnn-float")
-        check_finite(x, self._backend.channel_maxima)
+        check_finite(x, self._backend)
         return x.detach().contiguous()
 
     def _quantised(self, x: Tensor, range_values: int, means: Means | None = None) -> FloatForm:
         """Return the form of ``x``, less means of cells if given. Every call draws new random numbers."""
         half = HALF_FORMATS[self.half]
-        least, greatest = self._quantizer.edges(x, range_values, means)
+        least, greatest = self._backend.run(ranges.edges, x, range_values, means)
         low = rounded_to_half(least, half, up=False)
         # The step follows from the rounded least value, so that the codes reach the greatest one.
         step = rounded_to_half(quotient(greatest - low.to(torch.float32), (1 << self.bits) - 1), half, up=True)
         step = step.clamp_min(torch.finfo(half).smallest_normal)
         self._check_range(x, low, step)
         seed = self._seeds.next() if self.rounding == STOCHASTIC else None
-        codes = self._quantizer.codes(x, range_values, low, step, self.bits, seed, means)
+        codes = self._backend.run(ranges.codes, x, range_values, low, step, self.bits, seed, means)
         return FloatForm(tuple(x.shape), x.dtype, self.bits, range_values, low, step, codes)
 
     def _check_range(self, x: Tensor, *parameters: Tensor) -> None:

@@ -18,11 +18,12 @@ from cdu_spec.affine import GROUP_VALUES
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import LANES
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
-from actcodec.backends.group_quantizer import GroupQuantizer, sample_count, sample_size
+from actcodec.backends.named import NATIVE, TORCH, TRITON
+from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.actnn.allocation import MAX_BITS
 from actcodec.codecs.actnn.float_forms import rounded_to_half
 from actcodec.codecs.affine.affine_codecs import NEAREST, STOCHASTIC
@@ -30,6 +31,9 @@ from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
+from actcodec.golden.codes import pack_tight, unpack_tight
+from actcodec.golden.floating import groups
+from actcodec.golden.floating.groups import sample_count, sample_size
 from actcodec.golden.sfpr import UnfitValuesError
 
 #: Salt that separates the random numbers from those of the other codecs.
@@ -74,9 +78,9 @@ class SampleForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """Return the reconstructed tensor ``Z + R * code / (2**b - 1)``, computed in float32."""
-        quantizer = backend_of(backend).group_quantizer()
-        codes = _unpacked(quantizer, self.codes, self.bits, sample_size(self.shape))
-        return quantizer.values(codes, self.group, self.low, self.extent, self.bits, self.shape, self.dtype)
+        computes = _software(backend)
+        codes = _unpacked(computes, self.codes, self.bits, sample_size(self.shape))
+        return computes.run(groups.values, codes, self.group, self.low, self.extent, self.bits, self.shape, self.dtype)
 
 
 #: Greatest number of values of a group, more than any sample has.
@@ -116,19 +120,18 @@ class ActnnSampleCodec(RandomCodec):
             if kind.is_floating_point or kind == torch.bool or self.bits.ndim != 1 or not self.bits.numel():
                 raise UserError(f"bits of dtype {kind} and shape {tuple(self.bits.shape)}: use integers (samples,)")
             least, most = (int(edge) for edge in self.bits.aminmax())
-        elif isinstance(self.bits, bool) or not isinstance(self.bits, int):
+        elif not is_whole(self.bits):
             raise UserError(f"bits = {self.bits!r} is not allowed: use 1 to {MAX_BITS}, or a tensor with one number a sample")
         else:
             least = most = self.bits
         if not 1 <= least <= most <= MAX_BITS:
             raise UserError(f"bits = {self.bits!r} is not allowed: use 1 to {MAX_BITS}")
-        if isinstance(self.group, bool) or not isinstance(self.group, int) or not 1 <= self.group <= _MOST_VALUES:
+        if not is_whole(self.group, 1, _MOST_VALUES):
             raise UserError(f"group = {self.group!r} is not allowed: use 1 to {_MOST_VALUES} values")
         if self.rounding not in (STOCHASTIC, NEAREST):
             raise UserError(f"rounding = {self.rounding!r} is not allowed: use {STOCHASTIC} or {NEAREST}")
         self._seeds = TensorSeeds(self.seed, _SALT)
-        self._backend = backend_of(self.backend)
-        self._quantizer = self._backend.group_quantizer()
+        self._backend = _software(self.backend)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """Implement :class:`Codec`."""
@@ -149,17 +152,17 @@ class ActnnSampleCodec(RandomCodec):
     def compress_with(self, x: Tensor, allocate: Allocator) -> SampleForm:
         """Compress as :meth:`compress` does, with the bits that ``allocate`` returns for the samples from their ranges."""
         check_input(x)
-        check_finite(x, self._backend.channel_maxima)
+        check_finite(x, self._backend)
         x = x.detach().contiguous()
-        low, extent = _ranges(*self._quantizer.edges(x, self.group))
+        low, extent = _ranges(*self._backend.run(groups.edges, x, self.group))
         if not bool((low.isfinite() & extent.isfinite()).all()):
             raise UnfitValuesError(f"values up to {float(x.abs().max()):g} do not fit bf16: use codec actnn")
         none = torch.zeros(0, dtype=torch.uint8, device=x.device)
         form = SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none)
         bits = allocate(form.unit_variance)
         seed = self._seeds.next() if self.rounding == STOCHASTIC else None
-        codes = self._quantizer.codes(x, self.group, low, extent, bits, seed)
-        return replace(form, bits=bits, codes=_packed(self._quantizer, codes, bits))
+        codes = self._backend.run(groups.codes, x, self.group, low, extent, bits, seed)
+        return replace(form, bits=bits, codes=_packed(self._backend, codes, bits))
 
 
 def _ranges(least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
@@ -170,30 +173,39 @@ def _ranges(least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
     return low, extent.clamp_min(torch.finfo(torch.bfloat16).smallest_normal)
 
 
+def _software(backend: str | Backend) -> Backend:
+    """Return a backend that computes groups within samples; raise UserError for one of hardware, which computes none."""
+    found = backend_of(backend)
+    if not found.software:
+        software = f"{TORCH!r}, {NATIVE!r} or {TRITON!r}"
+        raise UserError(f"groups within samples are computed by backend {software}, and by no hardware")
+    return found
+
+
 def _widths(bits: Tensor) -> list[int]:
     """Return the numbers of bits that occur, ascending."""
     return sorted(set(bits.tolist()))
 
 
-def _packed(quantizer: GroupQuantizer, codes: Tensor, bits: Tensor) -> Tensor:
+def _packed(backend: Backend, codes: Tensor, bits: Tensor) -> Tensor:
     """Pack codes, uint8 (N, D), into bytes, the samples of each width together."""
     widths = _widths(bits)
     if len(widths) == 1:
-        return quantizer.pack(codes.flatten(), widths[0])
-    return torch.cat([quantizer.pack(codes[bits == width].flatten(), width) for width in widths])
+        return backend.run(pack_tight, codes.flatten(), widths[0])
+    return torch.cat([backend.run(pack_tight, codes[bits == width].flatten(), width) for width in widths])
 
 
-def _unpacked(quantizer: GroupQuantizer, packed: Tensor, bits: Tensor, size: int) -> Tensor:
+def _unpacked(backend: Backend, packed: Tensor, bits: Tensor, size: int) -> Tensor:
     """Unpack codes, uint8 (N, D); inverse of :func:`_packed`."""
     widths = _widths(bits)
     if len(widths) == 1:
-        return quantizer.unpack(packed, widths[0], bits.numel() * size).view(-1, size)
+        return backend.run(unpack_tight, packed, widths[0], bits.numel() * size).view(-1, size)
     codes = torch.empty(bits.numel(), size, dtype=torch.uint8, device=packed.device)
     first = 0
     for width in widths:
         chosen = bits == width
         count = int(chosen.sum()) * size
         after = first + -(-count * width // LANES)
-        codes[chosen] = quantizer.unpack(packed[first:after], width, count).view(-1, size)
+        codes[chosen] = backend.run(unpack_tight, packed[first:after], width, count).view(-1, size)
         first = after
     return codes

@@ -14,16 +14,19 @@ from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from actcodec.backends.backend import Backend, backend
+from actcodec.backends.backend import Backend
 from actcodec.backends.job import compression_job
+from actcodec.backends.named import backend
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, checked_error
 from actcodec.codecs.affine.affine_scales import blpa_scales, bound_scales, division_scales, full_scales, signed_scales
 from actcodec.codecs.codec import check_finite, check_input, check_s
 from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
+from actcodec.golden.block_statistics import residual_maxima
 from actcodec.golden.blocks import by_channel
-from actcodec.golden.sfpr import check_nonfinite_policy, check_scale_bits, reciprocals, rounded_scales
+from actcodec.golden.channel_statistics import channel_edges, channel_moments
+from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, check_scale_bits, reciprocals, rounded_scales
 
 #: Names of the rounding rules.
 STOCHASTIC, NEAREST = "stochastic", "nearest"
@@ -73,11 +76,11 @@ class AffineCodec(RandomCodec):
         if not self.takes(x.shape):
             raise UserError(self._misfit(x.shape))
         if self.nonfinite == "raise":
-            check_finite(x, self._backend.channel_maxima)
+            check_finite(x, self._backend)
         x = x.detach().contiguous()
         view = MatrixView.of(x.shape, self.mode)
         channels = by_channel(x, view)
-        largest = self._backend.channel_maxima(channels, self.nonfinite)
+        largest = self._backend.run(channel_maxima, channels, self.nonfinite)
         finite = x if self.nonfinite == "raise" else x.nan_to_num(0.0, 0.0, 0.0)
         plan = plan_of(finite, view, largest)
         found = plan.settings
@@ -196,7 +199,7 @@ class DivisionCodec(AffineCodec):
         settings = self._settings()
         if settings.block_range:
             return Plan(self._down(full_scales(largest)), settings, _none(x))
-        exact = division_scales(x, view, largest, settings, self.S, self._backend.residual_maxima)
+        exact = division_scales(x, view, largest, settings, self.S, lambda *job: self._backend.run(residual_maxima, *job))
         return Plan(self._down(exact), settings, _none(x))
 
 
@@ -271,7 +274,7 @@ class BlpaCodec(AffineCodec):
     def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
         settings = self._settings()
         channels = by_channel(x, view)
-        mean, variance = self._backend.channel_moments(channels, *self._backend.channel_edges(channels))
+        mean, variance = self._backend.run(channel_moments, channels, *self._backend.run(channel_edges, channels))
         gamma = _per_channel("gamma", self.gamma, variance.sqrt())
         beta = _per_channel("beta", self.beta, mean)
         k, offsets = blpa_scales(gamma, beta, settings, self.scale_bits)
@@ -342,10 +345,12 @@ class AutoquantCodec(AffineCodec, ErrorBoundedCodec):
         if self.error_bound is not None:
             return self._bound_plan(x, view, _per_channel("error_bound", self.error_bound, largest))
         settings = self._settings()
-        return Plan(self._down(signed_scales(self._backend.channel_edges(by_channel(x, view)), settings)), settings, _none(x))
+        return Plan(
+            self._down(signed_scales(self._backend.run(channel_edges, by_channel(x, view)), settings)), settings, _none(x)
+        )
 
     def _bound_plan(self, x: Tensor, view: MatrixView, bound: Tensor) -> Plan:
-        exact, settings = bound_scales(self._backend.channel_edges(by_channel(x, view)), bound, self.bits)
+        exact, settings = bound_scales(self._backend.run(channel_edges, by_channel(x, view)), bound, self.bits)
         return Plan(self._down(exact), settings, _none(x))
 
 

@@ -14,18 +14,20 @@ from math import isfinite
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_real
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
-from actcodec.backends.predicted_coder import Predicted, PredictedCoder
-from actcodec.backends.step_quantizer import Line
+from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.actnn.float_forms import no_bitstream
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
 from actcodec.codecs.blpa.blpa_float import least_step
 from actcodec.codecs.copies import SteppedCopyCodec
+from actcodec.golden.floating import predicted
+from actcodec.golden.floating.steps import Line
 from actcodec.golden.integer_coder import CodedIntegers
 from actcodec.golden.lorenzo import MAX_MAGNITUDE
+from actcodec.golden.sfpr import channel_maxima
 from actcodec.golden.shapes import header_bytes, per_channel
 
 #: Least and greatest value of the option ``bits``.
@@ -45,7 +47,7 @@ class CodedCopy:
     rectified: bool  #: no value was negative: negative reconstructions become zero
     dimensions: int  #: axes that predict, 0 to 3
     coded: CodedIntegers
-    coder: PredictedCoder  #: computes the values
+    backend: Backend  #: computes the values
 
     @property
     def nbytes(self) -> int:
@@ -65,8 +67,10 @@ class CodedCopy:
 
     def rebuilt(self, line: Line | None = None) -> Tensor:
         """Implement :class:`~actcodec.codecs.copies.Copy`."""
-        predicted = Predicted(self.dimensions, self.coded, self.step.new_zeros(0, dtype=torch.int64))
-        return self.coder.middles(predicted, self.step, self.shape, self.dtype, rectified=self.rectified, line=line)
+        found = predicted.Predicted(self.dimensions, self.coded, self.step.new_zeros(0, dtype=torch.int64))
+        return self.backend.run(
+            predicted.middles, found, self.step, self.shape, self.dtype, rectified=self.rectified, line=line
+        )
 
 
 @dataclass
@@ -76,7 +80,7 @@ class BlpaCodedCodec(SteppedCopyCodec):
     Takes any shape. Signs are kept; nothing is random; no error is greater than half a step. Zero has no code of its own: it is
     decoded as half a step below, or as zero in tensors without negative values.
 
-    Policy ``blpa-coded`` (:mod:`actcodec.policies.norm_groups`) takes gamma from batch normalisation if there is one.
+    Policy ``blpa-coded`` (:mod:`actcodec.policies.groups.norm_groups`) takes gamma from batch normalisation if there is one.
 
     Parameters
     ----------
@@ -92,7 +96,7 @@ class BlpaCodedCodec(SteppedCopyCodec):
     name = "blpa-coded"
 
     def __post_init__(self) -> None:
-        number = isinstance(self.bits, (int, float)) and not isinstance(self.bits, bool)
+        number = is_real(self.bits)
         if not (number and isfinite(self.bits) and LEAST_BITS <= self.bits <= MOST_BITS):
             raise UserError(f"bits = {self.bits!r} is not allowed: use a number from {LEAST_BITS} to {MOST_BITS}")
         self._backend = backend_of(self.backend)
@@ -109,8 +113,8 @@ class BlpaCodedCodec(SteppedCopyCodec):
 
     def copy(self, x: Tensor, middle: Tensor, deviation: Tensor, *, rectified: bool = False) -> CodedCopy:
         """Implement :class:`SteppedCopyCodec`; steps are wider where a value would have more than 2**27 of them."""
-        x, coder = x.detach(), self._backend.predicted_coder()
-        widest = self._backend.channel_maxima(per_channel(x)).to(torch.float32) / (MAX_MAGNITUDE / 2)
+        x = x.detach()
+        widest = self._backend.run(channel_maxima, per_channel(x)).to(torch.float32) / (MAX_MAGNITUDE / 2)
         step = torch.maximum(self.steps(middle, deviation, x.dtype), widest)
-        found = coder.cells(x, step)
-        return CodedCopy(tuple(x.shape), x.dtype, step, rectified, found.dimensions, found.coded, coder)
+        found = self._backend.run(predicted.cells, x, step)
+        return CodedCopy(tuple(x.shape), x.dtype, step, rectified, found.dimensions, found.coded, self._backend)

@@ -21,14 +21,16 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
-from actcodec.backends.step_quantizer import Line, StepQuantizer
+from actcodec.backends.named import backend as backend_of
+from actcodec.backends.torch_backend import TorchBackend
 from actcodec.codecs.actnn.float_forms import no_bitstream
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
 from actcodec.codecs.copies import SteppedCopyCodec
+from actcodec.golden.floating import steps
+from actcodec.golden.floating.steps import Line
 from actcodec.golden.formats import quotient
 
-_GOLDEN = StepQuantizer()
+_GOLDEN = TorchBackend()
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +80,13 @@ class BlpaForm:
     grid: FixedPoint
     rectified: bool  #: no value was negative: negative reconstructions become zero
     packed: Tensor  #: uint8 (ceil(values * bits / 8),)
-    quantizer: StepQuantizer  #: computes the values
+    backend: Backend  #: computes the values
 
     @classmethod
-    def of(cls, x: Tensor, grid: FixedPoint, *, rectified: bool = False, quantizer: StepQuantizer = _GOLDEN) -> BlpaForm:
+    def of(cls, x: Tensor, grid: FixedPoint, *, rectified: bool = False, backend: Backend = _GOLDEN) -> BlpaForm:
         """Return the copy of a float tensor."""
-        packed = quantizer.pack(x.detach(), grid.step, grid.first, grid.bits)
-        return cls(tuple(x.shape), x.dtype, grid, rectified, packed, quantizer)
+        packed = backend.run(steps.pack, x.detach(), grid.step, grid.first, grid.bits)
+        return cls(tuple(x.shape), x.dtype, grid, rectified, packed, backend)
 
     @property
     def step(self) -> Tensor:
@@ -110,8 +112,8 @@ class BlpaForm:
     def rebuilt(self, line: Line | None = None) -> Tensor:
         """Implement :class:`~actcodec.codecs.copies.Copy`."""
         grid, rectified = self.grid, self.rectified
-        return self.quantizer.values(
-            self.packed, grid.step, grid.first, grid.bits, self.shape, self.dtype, rectified=rectified, line=line
+        return self.backend.run(
+            steps.values, self.packed, grid.step, grid.first, grid.bits, self.shape, self.dtype, rectified=rectified, line=line
         )
 
 
@@ -122,7 +124,7 @@ class BlpaFloatCodec(SteppedCopyCodec):
     Takes any shape. Zero has no code of its own: it is decoded as half a step below, or as zero in tensors without negative
     values.
 
-    Policy ``blpa`` (:mod:`actcodec.policies.norm_groups`) takes the range from batch normalisation if there is one.
+    Policy ``blpa`` (:mod:`actcodec.policies.groups.norm_groups`) takes the range from batch normalisation if there is one.
 
     Parameters
     ----------
@@ -154,7 +156,7 @@ class BlpaFloatCodec(SteppedCopyCodec):
     def copy(self, x: Tensor, middle: Tensor, deviation: Tensor, *, rectified: bool = False) -> BlpaForm:
         """Implement :class:`SteppedCopyCodec`."""
         grid = FixedPoint.around(middle, deviation, self.bits, x.dtype)
-        return BlpaForm.of(x, grid, rectified=rectified, quantizer=self._backend.step_quantizer())
+        return BlpaForm.of(x, grid, rectified=rectified, backend=self._backend)
 
 
 def least_step(dtype: torch.dtype) -> float:

@@ -77,6 +77,6 @@ class FeatureCodedCodec(BlpaCodedCodec):
     def compress(self, x: Tensor) -> FeatureForm:  # type: ignore[override]
         """Implement :class:`Codec`."""
         check_input(x)
-        check_finite(x, self.arithmetic.channel_maxima)
+        check_finite(x, self.arithmetic)
         rows = x.detach().reshape(-1, x.shape[-1])
         return FeatureForm(tuple(x.shape), super().compress(rows if self.steps_of == FEATURE else rows[None]))

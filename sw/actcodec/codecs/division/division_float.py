@@ -9,12 +9,14 @@ from math import prod
 import torch
 from cdu_spec.geometry import BLOCK_SIDE
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.actnn.float_forms import HALF_FORMATS, FloatCodec, FloatForm, no_bitstream
 from actcodec.codecs.affine.affine_codecs import STOCHASTIC
+from actcodec.golden.floating import ranges
 from actcodec.golden.pooling import MAP_RANKS, Means, Pooling, map_size
 
 #: Values of the option ``parts``: both parts, or, for comparison, fewer (the paper's ablations).
@@ -42,12 +44,12 @@ class DivisionForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """Return the reconstructed tensor, computed in float32: nearest upsampling of the means, plus the rest."""
-        quantizer = backend_of(backend).range_quantizer()
+        computes = backend_of(backend)
         means = Means(Pooling.of(self.shape, self.block, self.means.device), self.means) if self.means.numel() else None
         if self.high is not None:
-            return self.high.rebuilt(quantizer, means)
+            return self.high.rebuilt(computes, means)
         assert means is not None, "one part is kept at least"
-        return quantizer.upsampled(means, self.shape, self.dtype)
+        return computes.run(ranges.upsampled, means.means, means.pooling, self.shape, self.dtype)
 
 
 #: Greatest side of a cell, more than any map has.
@@ -91,7 +93,7 @@ class DivisionFloatCodec(FloatCodec):
     name = "division-float"
 
     def __post_init__(self) -> None:
-        if isinstance(self.block, bool) or not isinstance(self.block, int) or not 1 <= self.block <= _MOST_SIDE:
+        if not is_whole(self.block, 1, _MOST_SIDE):
             raise UserError(f"block = {self.block!r} is not allowed: use 1 to {_MOST_SIDE} values")
         if self.parts not in PARTS:
             raise UserError(f"parts = {self.parts!r} is not allowed: use {', '.join(PARTS)}")
@@ -108,7 +110,7 @@ class DivisionFloatCodec(FloatCodec):
         if self.parts != PLAIN:
             pooling = Pooling.of(shape, self.block, x.device)
             # Means are rounded first, because decoding adds rounded ones.
-            means = Means(pooling, self._quantizer.means(x, pooling).to(half))
+            means = Means(pooling, self._backend.run(ranges.means, x, pooling).to(half))
             self._check_range(x, means.means)
         high = None if self.parts == LOW else self._quantised(x, prod(map_size(shape)), means)
         kept = torch.zeros(0, dtype=half, device=x.device) if means is None or self.parts == HIGH else means.means

@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
 from actcodec.backends.job import decompression_job
-from actcodec.golden import blocks, jpeg_base, jpeg_base_stream
+from actcodec.backends.named import backend as backend_of
+from actcodec.golden import blocks, entropy_decoder, jpeg_base, jpeg_base_stream
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader
 
 
@@ -42,7 +42,7 @@ class JpegBaseCompressed:
 
     def coefficients(self, backend: str | Backend = "torch") -> Tensor:
         """Return the quantised blocks, int16 (blocks, 64) in zig-zag order; raise BitstreamError for a corrupted payload."""
-        return backend_of(backend).entropy_coder().decode(self.payload, self.header.view.blocks, self.header.tables)
+        return backend_of(backend).run(entropy_decoder.decode, self.payload, self.header.view.blocks, self.header.tables)
 
     def samples(self, backend: str | Backend = "torch") -> Tensor:
         """Return the reconstructed values of SFPR, int8 (N*C*H, W); raise BitstreamError for a corrupted payload."""

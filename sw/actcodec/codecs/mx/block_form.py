@@ -10,7 +10,8 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.named import backend as backend_of
+from actcodec.golden.floating.blocks import nvfp4_values
 from actcodec.golden.shapes import header_bytes
 
 
@@ -34,4 +35,4 @@ class Nvfp4Form:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """Return the reconstructed tensor."""
-        return backend_of(backend).block_quantizer().nvfp4_values(self.payload, self.scale, self.shape, self.dtype)
+        return backend_of(backend).run(nvfp4_values, self.payload, self.scale, self.shape, self.dtype)

@@ -11,12 +11,14 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
 from actcodec.backends.job import compression_job
+from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.codecs.mx.block_form import Nvfp4Form
+from actcodec.golden.floating.blocks import nvfp4_codes
 from actcodec.golden.nvfp4 import tensor_scale
+from actcodec.golden.sfpr import channel_maxima
 from actcodec.golden.shapes import per_channel
 
 
@@ -50,7 +52,7 @@ class MxInt8Codec(Codec):
     def compress(self, x: Tensor) -> Compressed:
         """Implement :class:`Codec`."""
         form = check_input(x)
-        check_finite(x, self._backend.channel_maxima)
+        check_finite(x, self._backend)
         view, no_scales = MatrixView.of(x.shape, Mode.MX), torch.zeros(0, device=x.device)
         job = compression_job(view, form, no_scales, mx=MxSettings(self.name, ScaleRule(self.scale)))
         payload = self._backend.compress_tensor(x.detach(), view, job)
@@ -118,9 +120,9 @@ class Nvfp4Codec(Codec):
     def compress(self, x: Tensor) -> Nvfp4Form:
         """Implement :class:`Codec`."""
         check_input(x)
-        largest = self._backend.channel_maxima(per_channel(x.detach()))
+        largest = self._backend.run(channel_maxima, per_channel(x.detach()))
         scale = tensor_scale(largest.amax().to(torch.float32))
-        payload = self._backend.block_quantizer().nvfp4_codes(x.detach(), scale)
+        payload = self._backend.run(nvfp4_codes, x.detach(), scale)
         return Nvfp4Form(tuple(x.shape), x.dtype, scale, payload)
 
     def decompress(self, compressed: Packed) -> Tensor:

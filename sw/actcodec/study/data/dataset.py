@@ -1,11 +1,8 @@
-"""One form for all image sets, and a function that loads them by name."""
+"""One form for all image sets."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -33,6 +30,10 @@ class Dataset:
         """Return the data set on a device."""
         parts = (self.train_inputs, self.train_targets, self.test_inputs, self.test_targets)
         return Dataset(self.name, self.note, self.classes, *(part.to(device) for part in parts))
+
+    def first(self, limit: int) -> Dataset:
+        """Return the data set with its first ``limit`` training images."""
+        return replace(self, train_inputs=self.train_inputs[:limit], train_targets=self.train_targets[:limit])
 
 
 def classification(
@@ -68,48 +69,3 @@ def classification(
         return torch.from_numpy(labels.astype(np.int64))
 
     return Dataset(name, note, classes, inputs(train[0]), targets(train[1]), inputs(test[0]), targets(test[1]))
-
-
-def load(name: str, data: Path | None = None, limit: int | None = None) -> Dataset:
-    """Return a data set by name.
-
-    Parameters
-    ----------
-    name
-        ``digits``, ``photos``, ``cifar10`` or ``fashion-mnist``.
-    data
-        Location of the files of cifar10 and fashion-mnist (a folder, or an .npz file for cifar10); $CDU_DATA_DIR by default.
-    limit
-        Number of training images (the first ones); all by default.
-
-    Raises UserError for unknown names and malformed files, MissingToolError for missing files.
-    """
-    from actcodec.study.data import cifar10, fashion_mnist, shipped
-
-    disk: dict[str, Callable[[Path | None], Dataset]] = {"cifar10": cifar10.load, "fashion-mnist": fashion_mnist.load}
-    if limit is not None and limit < 1:
-        raise UserError(f"{limit} training images are not enough: use 1 or more")
-    if name in disk:
-        folder = os.environ.get("CDU_DATA_DIR")
-        dataset = disk[name](data or (Path(folder) if folder else None))
-    elif name in shipped.LOADERS:
-        if data is not None:
-            raise UserError(f"--data is for {' and '.join(disk)}: data set {name} comes with scikit-learn, leave it out")
-        dataset = shipped.LOADERS[name]()
-    else:
-        raise UserError(f"unknown data set {name!r}: use {', '.join(DATASET_NAMES)}")
-    if limit is None:
-        return dataset
-    return Dataset(
-        dataset.name,
-        dataset.note,
-        dataset.classes,
-        dataset.train_inputs[:limit],
-        dataset.train_targets[:limit],
-        dataset.test_inputs,
-        dataset.test_targets,
-    )
-
-
-#: Names that :func:`load` takes.
-DATASET_NAMES = ("digits", "photos", "cifar10", "fashion-mnist")

@@ -3,15 +3,14 @@
 import actcodec
 import pytest
 import torch
-from actcodec.backends.entropy_coder import EntropyCoder
-from actcodec.backends.native.entropy_coder import NativeEntropyCoder
+from actcodec.backends.native import entropy
+from actcodec.golden import entropy_decoder, entropy_encoder
 from actcodec.golden.entropy_encoder import HUFFMAN_KINDS
 from cdu_spec.bitstream import BitstreamError
 from cdu_spec.huffman import STANDARD
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-GOLDEN, NATIVE = EntropyCoder(), NativeEntropyCoder()
 DC, AC = st.integers(-1024, 1023), st.integers(-1023, 1023)
 #: Blocks that are mostly zeros, so that runs of every length occur.
 BLOCKS = st.lists(st.dictionaries(st.integers(1, 63), AC, max_size=12), min_size=1, max_size=8)
@@ -45,11 +44,11 @@ def test_same_bytes_and_back(huffman, places, dc, dense):
     blocks = blocks_of(places, dc)
     if dense:
         blocks[-1] = torch.randint(-1023, 1024, (64,), generator=torch.Generator().manual_seed(dc)).to(torch.int16)
-    tables, segment = NATIVE.encode(blocks, huffman)
-    golden_tables, golden_segment = GOLDEN.encode(blocks, huffman)
+    tables, segment = entropy.encode(blocks, huffman)
+    golden_tables, golden_segment = entropy_encoder.encode(blocks, huffman)
     assert tables == golden_tables
     assert torch.equal(segment, golden_segment)
-    assert torch.equal(NATIVE.decode(segment, len(blocks), tables), blocks)
+    assert torch.equal(entropy.decode(segment, len(blocks), tables), blocks)
 
 
 @pytest.mark.parametrize("value", [-1025, 1024])
@@ -58,35 +57,35 @@ def test_coefficients_out_of_range_are_refused(place, value):
     blocks = torch.zeros(3, 64, dtype=torch.int16)
     blocks[1, place] = value
     with pytest.raises(ValueError, match="not those of 8-bit samples"):
-        NATIVE.encode(blocks, "standard")
+        entropy.encode(blocks, "standard")
 
 
 @settings(max_examples=600)
 @given(BLOCKS, st.sampled_from(HUFFMAN_KINDS), st.integers(-2, 2), st.data())
 def test_changed_segments(places, huffman, more, data):
     """Check that segments with any content are read, or refused, as by the golden model."""
-    tables, segment = GOLDEN.encode(blocks_of(places, 100), huffman)
+    tables, segment = entropy_encoder.encode(blocks_of(places, 100), huffman)
     for _ in range(data.draw(st.integers(0, 3))):
         segment[data.draw(st.integers(0, segment.numel() - 1))] = data.draw(st.sampled_from([0, 255, 1, 127, 0x55]))
     segment = torch.cat((segment, torch.tensor(data.draw(st.lists(st.sampled_from([0, 255]), max_size=3)), dtype=torch.uint8)))
     segment = segment[: data.draw(st.integers(max(0, segment.numel() - 3), segment.numel()))]
     count = max(1, len(places) + more)
-    expected = said(lambda: GOLDEN.decode(segment, count, tables))
-    assert same(said(lambda: NATIVE.decode(segment, count, tables)), expected)
+    expected = said(lambda: entropy_decoder.decode(segment, count, tables))
+    assert same(said(lambda: entropy.decode(segment, count, tables)), expected)
 
 
 @settings(max_examples=600)
 @given(st.binary(max_size=40), st.integers(1, 12))
 def test_any_bytes(content, count):
     segment = torch.frombuffer(bytearray(content), dtype=torch.uint8) if content else torch.empty(0, dtype=torch.uint8)
-    expected = said(lambda: GOLDEN.decode(segment, count, STANDARD))
-    assert same(said(lambda: NATIVE.decode(segment, count, STANDARD)), expected)
+    expected = said(lambda: entropy_decoder.decode(segment, count, STANDARD))
+    assert same(said(lambda: entropy.decode(segment, count, STANDARD)), expected)
 
 
 def test_a_count_that_cannot_be_makes_no_room():
     segment = torch.zeros(10, dtype=torch.uint8)
     with pytest.raises(BitstreamError, match="ends before its last block does"):
-        NATIVE.decode(segment, 1 << 40, STANDARD)
+        entropy.decode(segment, 1 << 40, STANDARD)
 
 
 @pytest.mark.parametrize(("name", "options"), [("jpeg-base", {}), ("jpeg-base", {"huffman": "optimal"}), ("acgc-jpeg", {})])

@@ -3,9 +3,10 @@
 import actcodec
 import pytest
 import torch
-from actcodec.backends.native.backend import NativeBackend
+from actcodec.backends.native import statistics
 from actcodec.backends.native.host import host
-from actcodec.codecs import Backend, TorchBackend, codec_options
+from actcodec.codecs import Backend, codec_options
+from actcodec.golden import block_statistics, channel_statistics
 from backend_cases import FLOATS, KINDS, OPTIONS, parts, refusal, same_bits, settings_of, shapes
 from cdu_spec import UserError
 from cdu_spec.mx import MX_FORMATS, NVFP4
@@ -111,11 +112,10 @@ def test_residuals_and_maxima(shape, dtype, seed):
 
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
     view, k = MatrixView.of(shape, Mode.DIVISION), torch.rand(shape[1]) + 0.5
-    native, golden = NativeBackend(), TorchBackend()
     channels = x.reshape(shape[0], shape[1], -1)
-    assert torch.equal(native.channel_maxima(channels), x.double().abs().amax((0, 2, 3)))
-    found = native.residual_maxima(x, view, k)
-    assert torch.equal(found, golden.residual_maxima(x, view, k))
+    assert torch.equal(statistics.channel_maxima(channels), x.double().abs().amax((0, 2, 3)))
+    found = statistics.residual_maxima(x, view, k)
+    assert torch.equal(found, block_statistics.residual_maxima(x, view, k))
     n, c, h, w = shape
     if h % 8 == 0 and w % 8 == 0:
         tiled = (x.double() * k.double()[:, None, None]).view(n, c, h // 8, 8, w // 8, 8)
@@ -151,18 +151,17 @@ def test_within_errors(name, shape, dtype, kind, part, by_channel):
 def test_statistics_of_channels(shape, dtype, middle, seed):
     """Check statistics against the golden model, to the last bit, and against the definition, within their precision."""
     x = (torch.randn(shape, generator=torch.Generator().manual_seed(seed)) + middle).to(dtype)
-    native, golden = NativeBackend(), TorchBackend()
-    edges = native.channel_edges(x)
+    edges = statistics.channel_edges(x)
     exact = x.double()
-    assert all(map(torch.equal, edges, golden.channel_edges(x)))
+    assert all(map(torch.equal, edges, channel_statistics.channel_edges(x)))
     assert all(map(torch.equal, edges, (exact.amin((0, 2)), exact.amax((0, 2)))))
-    moments = native.channel_moments(x, *edges)
-    assert all(map(torch.equal, moments, golden.channel_moments(x, *edges)))
+    moments = statistics.channel_moments(x, *edges)
+    assert all(map(torch.equal, moments, channel_statistics.channel_moments(x, *edges)))
     torch.testing.assert_close(moments[0], exact.mean((0, 2)), rtol=1e-8, atol=1e-8)
     torch.testing.assert_close(moments[1], exact.var((0, 2), correction=0), rtol=1e-6, atol=1e-8)
     steps = torch.rand(shape[1], dtype=torch.float64) + 1e-3
-    errors = native.squared_errors(x, steps)
-    assert torch.equal(errors, golden.squared_errors(x, steps))
+    errors = statistics.squared_errors(x, steps)
+    assert torch.equal(errors, channel_statistics.squared_errors(x, steps))
     quotient = exact / steps[:, None]
     wanted = (quotient - quotient.round()).square().sum((0, 2))
     assert ((errors.double() * 2.0**-32 - wanted) >= -1e-12).all()

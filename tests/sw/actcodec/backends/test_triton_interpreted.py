@@ -15,8 +15,8 @@ import pytest
 import torch
 import typer
 from actcodec.backends import auto_backend
-from actcodec.backends import backend as backends
 from actcodec.backends.torch_backend import TorchBackend
+from actcodec.backends.triton import available
 from catalog_facts import BACKEND
 from cdu_cli import inventory
 from cdu_tools.errors import MissingToolError, UserError
@@ -79,7 +79,7 @@ def test_the_benchmark_says_that_there_is_no_device():
 def test_list_says_whether_it_is_here(monkeypatch):
     pytest.importorskip("triton")
     assert re.search(r"^  triton +[\d.]+, kernels for GPUs", listed(), re.MULTILINE)
-    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    monkeypatch.setattr(available, "find_spec", lambda name: None)
     assert "triton  missing: the package triton of backend 'triton' is not installed" in listed()
 
 
@@ -90,7 +90,7 @@ def listed():
 
 
 def test_without_triton_an_error_says_what_to_add(monkeypatch):
-    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    monkeypatch.setattr(available, "find_spec", lambda name: None)
     said = r"the package triton of backend 'triton' is not installed: add it with `pip install 'actcodec\[gpu\]'`"
     with pytest.raises(MissingToolError, match=said):
         actcodec.codec("sfpr", backend="triton")
@@ -108,6 +108,6 @@ def test_auto_takes_it_for_tensors_on_cuda_devices(monkeypatch):
     pytest.importorskip("triton")
     assert type(auto_backend.fastest(CUDA)).__name__ == "TritonBackend"
     auto_backend._on_a_gpu.cache_clear()
-    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    monkeypatch.setattr(available, "find_spec", lambda name: None)
     assert type(auto_backend.fastest(CUDA)) is TorchBackend
     auto_backend._on_a_gpu.cache_clear()

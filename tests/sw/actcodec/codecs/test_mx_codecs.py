@@ -3,9 +3,9 @@
 import actcodec
 import pytest
 import torch
-from actcodec.backends.block_quantizer import BlockQuantizer
-from actcodec.backends.native.block_quantizer import NativeBlockQuantizer
+from actcodec.backends.native import blocks as native
 from actcodec.golden import mx
+from actcodec.golden.floating import blocks as golden
 from cdu_spec import UserError
 from cdu_spec.bitstream import BitstreamError
 from cdu_spec.mx import MX_FORMATS, NVFP4, ScaleRule
@@ -57,7 +57,6 @@ def test_kernels_on_any_patterns(name, dtype):
     kind, random = MX_FORMATS[name], torch.Generator().manual_seed(2)
     x = torch.randint(0, 256, (20_003 * dtype.itemsize,), generator=random, dtype=torch.uint8).view(dtype)
     payload = torch.randint(0, 256, (626 * kind.block_bytes,), generator=random, dtype=torch.uint8)
-    golden, native = BlockQuantizer(), NativeBlockQuantizer()
     for rule in ScaleRule:
         assert torch.equal(golden.mx_codes(x, kind, rule), native.mx_codes(x, kind, rule))
     values = [one.mx_values(payload, kind, x.shape, dtype) for one in (golden, native)]

@@ -3,7 +3,7 @@
 import actcodec
 import pytest
 import torch
-from actcodec.backends.backend import backend
+from actcodec.backends.named import backend
 from actcodec.codecs.option_search import Goal, ladder, search
 from actcodec.codecs.reconstruction_error import reconstruction_error
 from cdu_spec.bitstream import STREAM_NAMES

@@ -4,11 +4,11 @@ import actcodec
 import numpy as np
 import pytest
 import torch
-from actcodec.backends.backend import backend
-from actcodec.backends.step_quantizer import Line
+from actcodec.backends.named import backend
 from actcodec.codecs import compressed
-from actcodec.codecs.sign_corrections import corrections, signs_of
+from actcodec.codecs.sign_corrections import correct_signs, corrections, signs_of
 from actcodec.codecs.signed_copies import SignedCodec
+from actcodec.golden.floating.steps import Line
 from actcodec.golden.sfpr import NonFiniteError
 from cdu_spec.bitstream import BitstreamError
 from cdu_tools.errors import UserError
@@ -101,7 +101,7 @@ def test_corrections_of_any_signs(count, seed, density, which):
     stream = corrections(decoded.clone(), unit, original, backend(which))
     assert stream.to_bytes() == corrections(decoded.clone(), unit, original, backend("torch")).to_bytes()
     signs = signs_of(compressed.from_bytes(stream.to_bytes()), count, backend(which))
-    backend(which).sign_arithmetic().finish(decoded, unit, signs, None, rectified=False)
+    correct_signs(decoded, unit, signs, None, backend(which), rectified=False)
     assert torch.equal(decoded > 0, original > 0)
     blocks = -(-(1 + -(-count // 8)) // 64)
     assert stream.header.payload_bytes <= 8 * blocks + 1 + -(-count // 8)
@@ -124,12 +124,12 @@ def test_kernels_give_the_same_signs_and_values(shape, dtype, seed, rectified, w
     line = Line(torch.randn(shape[1], generator=random), torch.randn(shape[1], generator=random)) if with_line else None
     found, values = [], []
     for which in ("torch", "native"):
-        arithmetic = backend(which).sign_arithmetic()
-        signs = arithmetic.signs(decoded.clone(), unit, original)
+        computes = backend(which)
+        signs = signs_of(corrections(decoded.clone(), unit, original, computes), decoded.numel(), computes)
         found.append((signs.limit, signs.wrong.tolist()))
         for known in (signs, None):
             values.append(decoded.clone())
-            arithmetic.finish(values[-1], unit, known, line, rectified=rectified)
+            correct_signs(values[-1], unit, known, line, computes, rectified=rectified)
     assert found[0] == found[1]
     for one, other in ((values[0], values[2]), (values[1], values[3])):
         assert torch.equal(one.view(torch.uint8), other.view(torch.uint8))

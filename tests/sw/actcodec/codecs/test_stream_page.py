@@ -2,15 +2,15 @@
 
 import math
 import re
-from pathlib import Path
 
 import actcodec
 import pytest
 import torch
 from actcodec.codecs import CODEC_NAMES
 from cdu_verif.stimulus.streams import jpeg_base, rules
+from manual_pages import page_text
 
-PAGE = (Path(__file__).parents[4] / "docs/reference/bitstream.md").read_text()
+PAGE = page_text("reference/bitstream.md")
 
 
 def test_magnitudes_of_the_constants():

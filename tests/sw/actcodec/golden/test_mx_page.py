@@ -1,5 +1,6 @@
 """Tables of docs/methods/mx.md on other libraries: our column is computed, theirs are the values of findings/*.sh."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -9,8 +10,8 @@ from actcodec.golden import mx
 from cdu_spec.mx import MX_FORMATS, SCALE_BIAS, SCALE_NAN, ScaleRule
 
 ROOT = Path(__file__).parents[4]
-PAGE = (ROOT / "docs" / "methods" / "mx.md").read_text(encoding="utf-8")
-SECTION = PAGE.partition("## What others make of the same numbers")[2].partition("\n## ")[0]
+PAGE = ROOT / "docs" / "methods" / "mx.md"
+SECTION = PAGE.read_text(encoding="utf-8").partition("## What others make of the same numbers")[2].partition("\n## ")[0]
 #: Scripts by the heads of their columns, with the word before a row for torchao and gfloat.
 SCRIPTS = {
     "torch": "torch_scales",
@@ -27,14 +28,13 @@ BLOCK_SCRIPTS = {
 }
 
 
-def table(head):
-    """Return the table whose first column has this head, by the first cell of each row: cells by the heads of their columns."""
-    (text,) = re.findall(rf"^\| {head} \|.*\n(?:\|.*\n)+", SECTION, re.MULTILINE)
-    heads, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+def table(name):
+    """Return a table beside the page by the first cell of each row: cells by the heads of their columns."""
+    heads, *rows = csv.reader((PAGE.parent / f"{name}.csv").read_text(encoding="utf-8").splitlines())
     return {row[0]: dict(zip(heads[1:], row[1:], strict=True)) for row in rows}
 
 
-NUMBERS, BLOCKS = table("number"), table("greatest magnitude")
+NUMBERS, BLOCKS = table("mx_numbers"), table("mx_small_blocks")
 
 
 def seen(script):
@@ -87,6 +87,12 @@ def test_blocks_are_what_scripts_expect(column):
     script, word = BLOCK_SCRIPTS[column]
     expected = {name.removeprefix(f"{word} of "): value for name, value in seen(script).items() if name.startswith(word)}
     assert {name: cells[column] for name, cells in BLOCKS.items()} == expected
+
+
+def test_the_page_shows_rows_of_the_table():
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\| E\d.*$", SECTION, re.MULTILINE)]
+    assert rows
+    assert [[row[0], *NUMBERS[row[0]].values()] for row in rows] == rows
 
 
 def test_the_page_names_every_script_of_its_columns():

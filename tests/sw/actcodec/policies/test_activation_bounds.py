@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from actcodec.policies.bounds import factor_demand, largest_error
-from actcodec.policies.norm_bounds import group_norm_demand, rms_norm_demand
-from actcodec.policies.pointwise_bounds import STEEPNESS, pointwise_demand_of
+from actcodec.policies.bounds.norm_bounds import group_norm_demand, rms_norm_demand
+from actcodec.policies.bounds.pointwise_bounds import STEEPNESS, pointwise_demand_of
+from actcodec.policies.bounds.scalar_bounds import factor_demand, largest_error
 from layers_for_bounds import normal
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional as F

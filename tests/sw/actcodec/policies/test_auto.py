@@ -6,23 +6,12 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs import codec
-from actcodec.policies.candidates import CANDIDATES
+from actcodec.policies.auto.candidates import CANDIDATES
+from actcodec.study import calibrate, settle
 from actcodec.study.diagnosis import Passes, distance
 from actcodec.study.models import ResNet, VisionTransformer
 from actcodec.study.zoo.batches import images
-from actcodec.training import (
-    EXACT,
-    AutoPolicy,
-    CodecSpec,
-    Policy,
-    Rule,
-    calibrate,
-    load_policy,
-    policy,
-    policy_data,
-    save_policy,
-    settle,
-)
+from actcodec.training import EXACT, AutoPolicy, CodecSpec, Policy, Rule, load_policy, policy, policy_data, save_policy
 from cdu_tools.errors import UserError
 from torch import nn
 from torch.nn import functional as F

@@ -12,7 +12,7 @@ import torch
 from actcodec.codecs import copies as copy_codecs
 from actcodec.codecs.blpa import blpa_float
 from actcodec.golden.sfpr import NonFiniteError
-from actcodec.policies.norm_copy import Group
+from actcodec.policies.groups.norm_copy import Group
 from actcodec.study.models import ResNet
 from actcodec.training import policy_options
 from cdu_tools.errors import UserError

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from actcodec.policies import bounds
+from actcodec.policies.bounds import scalar_bounds as bounds
 from layers_for_bounds import Layer, batch_norm, layers, normal, product
 from torch.nn import functional as F
 

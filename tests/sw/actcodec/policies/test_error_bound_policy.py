@@ -9,8 +9,8 @@ import pytest
 import torch
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec
 from actcodec.golden.sfpr import NonFiniteError
-from actcodec.policies.bound_listener import BoundOptions
-from actcodec.policies.error_bounds import ErrorBoundPolicy
+from actcodec.policies.bounds.bound_listener import BoundOptions
+from actcodec.policies.bounds.error_bounds import ErrorBoundPolicy
 from actcodec.policies.policy import Rule
 from actcodec.study import data, experiment
 from actcodec.study.models import ResNet

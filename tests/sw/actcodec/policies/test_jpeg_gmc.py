@@ -9,7 +9,7 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs.codec import JpegGmcCodec
-from actcodec.policies.norm_copy import Group
+from actcodec.policies.groups.norm_copy import Group
 from actcodec.study import experiment
 from actcodec.study.data import load
 from actcodec.study.diagnosis import Passes

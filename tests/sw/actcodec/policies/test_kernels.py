@@ -8,6 +8,7 @@ import pytest
 import torch
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.codecs import CODEC_NAMES, codec_options
+from actcodec.golden import entropy_decoder, entropy_encoder, floating
 from actcodec.policies.catalog import POLICY_NAMES, policy
 from actcodec.policies.kernels import CPU, GPU, ON_THE_HOST, WITHOUT_GPU_KERNELS, KernelsWarning, kernels_of, warning_of
 from actcodec.policies.policy import SavedTensor
@@ -17,8 +18,8 @@ from cdu_cli.main import app
 from torch import nn
 from typer.testing import CliRunner
 
-#: Parts of a backend besides jobs; those that backend ``triton`` does not override are the torch version's.
-PARTS = ("entropy_coder", "step_quantizer", "predicted_coder", "row_quantizer", "range_quantizer", "block_quantizer")
+#: Modules with the functions of forms that no hardware has.
+FORMS = (*(getattr(floating, name) for name in floating.__all__), entropy_encoder, entropy_decoder)
 
 
 def test_codecs_without_kernels_are_codecs_that_have_a_backend():
@@ -26,14 +27,13 @@ def test_codecs_without_kernels_are_codecs_that_have_a_backend():
     assert all("backend" in codec_options(name) for name in WITHOUT_GPU_KERNELS)
 
 
-def test_codecs_with_kernels_use_no_part_that_the_triton_backend_leaves_to_torch():
+def test_codecs_with_kernels_use_no_function_that_the_triton_backend_leaves_to_torch():
     """And those without use one, or a mode that has no kernels."""
     pytest.importorskip("triton")
     from actcodec.backends.triton.backend import TritonBackend
     from actcodec.backends.triton.modes import ENCODERS
 
-    left = [part for part in PARTS if getattr(TritonBackend, part) is getattr(TorchBackend, part)]
-    assert left == list(PARTS)
+    forms = {vars(module)[name] for module in FORMS for name in vars(module) if not name.startswith("_")}
     used = {}
 
     class Spy(TorchBackend):
@@ -41,16 +41,11 @@ def test_codecs_with_kernels_use_no_part_that_the_triton_backend_leaves_to_torch
             used[name].add(f"mode {job.mode.name}" if job.mode not in ENCODERS else "kernel")
             return super().compress_tensor(x, view, job)
 
-        def group_quantizer(self):
-            used[name].add("kernel")
-            return super().group_quantizer()
+        def run(self, function, *arguments, **options):
+            if function in forms:
+                used[name].add("kernel" if function in TritonBackend.implementations else function.__name__)
+            return super().run(function, *arguments, **options)
 
-    for part in PARTS:
-        setattr(
-            Spy,
-            part,
-            lambda self, part=part: (used[name].add(part), getattr(TorchBackend, part)(self))[1],
-        )
     x = torch.randn(2, 8, 16, 16, generator=torch.Generator().manual_seed(0))
     for name in CODEC_NAMES:
         if "backend" not in codec_options(name) or name == "bypass":

@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from actcodec.policies.knapsack import greedy_choice, hull, lightest_choice, no_worse_choice
+from actcodec.policies.budget.knapsack import greedy_choice, hull, lightest_choice, no_worse_choice
 from cdu_tools.errors import UserError
 from exact_knapsack import exact_choice
 from hypothesis import given

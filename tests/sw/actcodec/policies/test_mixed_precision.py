@@ -7,7 +7,7 @@ import weakref
 import actcodec
 import pytest
 import torch
-from actcodec.backends.group_quantizer import sample_size
+from actcodec.golden.floating.groups import sample_size
 from actcodec.study import data, experiment
 from actcodec.study.models import ResNet
 from actcodec.training import policy

@@ -290,7 +290,7 @@ def test_a_tensor_that_is_computed_again_has_no_ratio():
     (row,) = [row for row in stats.tensors if not row["bytes_compressed"]]
     assert (row["name"], row["op"], row["ratio"]) == ("3", "gelu", None)
     assert [line.split()[-2:] for line in str(stats).splitlines() if " gelu " in line] == [["-", "-"]]
-    found = actcodec.training.diagnose(model, lambda: model(x).square().sum(), "transformer")
+    found = actcodec.study.diagnose(model, lambda: model(x).square().sum(), "transformer")
     assert [tensor.ratio for tensor in found.tensors].count(None) == 1
     assert " gelu " in found.table()
 

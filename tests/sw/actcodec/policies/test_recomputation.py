@@ -3,7 +3,7 @@
 import actcodec
 import pytest
 import torch
-from actcodec.policies.recomputation import RECOMPUTED_NAME, RecomputingPolicy
+from actcodec.policies.groups.recomputation import RECOMPUTED_NAME, RecomputingPolicy
 from actcodec.training import CodecSpec, Rule, policy
 from torch import nn
 from torch.nn import functional as F

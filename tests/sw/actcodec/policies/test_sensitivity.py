@@ -3,7 +3,7 @@
 import pytest
 import torch
 from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
-from actcodec.policies.sensitivity import GradientHistory, check_samples, parameter_kind, share, squared_norms
+from actcodec.policies.budget.sensitivity import GradientHistory, check_samples, parameter_kind, share, squared_norms
 from actcodec.saved.operations import OperationTracker
 from cdu_spec import UserError
 from torch.nn import functional as F

@@ -4,8 +4,8 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs.acgc.steered_codec import KINDS, SteeredCodec
-from actcodec.policies.steered import UNSTEERED
-from actcodec.policies.steering import Lane
+from actcodec.policies.bounds.steered import UNSTEERED
+from actcodec.policies.bounds.steering import Lane
 from actcodec.training import policy
 from cdu_spec.bitstream import Mode
 from torch import nn

@@ -6,8 +6,9 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs import Codec, codec
+from actcodec.study import Diagnosis, diagnose
 from actcodec.study.models import ResNet
-from actcodec.training import EXACT, Diagnosis, Policy, Rule, diagnose, policy
+from actcodec.training import EXACT, Policy, Rule, policy
 from actcodec.training.compression import LOSS
 from cdu_tools.errors import UserError
 from torch import nn

@@ -9,7 +9,8 @@ import torch
 from actcodec.codecs import CODEC_NAMES, codec
 from actcodec.codecs.centring import FAR, LEAST_VALUES, CentredForm, Centres, compress_centred, decompress_centred
 from actcodec.saved.forms import Coded
-from actcodec.training import POLICY_NAMES, diagnose, policy
+from actcodec.study import diagnose
+from actcodec.training import POLICY_NAMES, policy
 from cdu_tools.errors import UserError
 from torch import nn
 

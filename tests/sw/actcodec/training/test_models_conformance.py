@@ -6,12 +6,12 @@ import actcodec
 import pytest
 import torch
 from actcodec.policies.catalog import POLICY_NAMES
+from actcodec.testing.pairwise import pairwise
 from actcodec.training import Policy, Rule, policy
-from catalog_facts import FLOATS, NAMES, VARIANT_IDS, VARIANTS, backends, factors, make
-from pairwise import pairwise
+from catalog_facts import FLOATS, SUBJECTS, VARIANT_IDS, VARIANTS
 from torch import nn
 
-every_variant = pytest.mark.parametrize(("name", "bits"), VARIANTS, ids=VARIANT_IDS)
+every_variant = pytest.mark.parametrize(("subject", "bits"), VARIANTS, ids=VARIANT_IDS)
 
 
 def convnet(width, dtype=torch.float32):
@@ -48,8 +48,8 @@ def assert_undisturbed(make_policy):
 
 
 @every_variant
-def test_c12_two_models_with_one_codec_each(name, bits):
-    assert_undisturbed(lambda: policy(make(name, bits)))
+def test_c12_two_models_with_one_codec_each(subject, bits):
+    assert_undisturbed(lambda: policy(subject.make(bits)))
 
 
 @pytest.mark.filterwarnings("ignore:actnn-L4 swaps")
@@ -59,11 +59,17 @@ def test_c12_two_models_with_one_policy_each(name):
 
 
 #: Codec, width, format and backend of each gradient that C13 is about.
-GRADIENTS = [(*variant, dtype, backend) for variant in VARIANTS for dtype in FLOATS for backend in backends(variant[0])]
+GRADIENTS = [(*variant, dtype, backend) for variant in VARIANTS for dtype in FLOATS for backend in variant[0].backends]
 
 
-@pytest.mark.parametrize(("name", "bits", "dtype", "backend"), pairwise(GRADIENTS, factors), ids=str)
-def test_c13_first_and_last_layers_get_their_gradient(name, bits, dtype, backend):
+def factors(case):
+    """Return a case with its width as the codec's option has it."""
+    subject, bits, *others = case
+    return (subject, subject.width(bits), *others)
+
+
+@pytest.mark.parametrize(("subject", "bits", "dtype", "backend"), pairwise(GRADIENTS, factors), ids=str)
+def test_c13_first_and_last_layers_get_their_gradient(subject, bits, dtype, backend):
     """The last layer's gradient multiplies the loss's gradient with a compressed activation, the first one's with the input."""
     model = convnet(8, dtype)
     x = torch.randn(4, 3, 16, 16).to(dtype)
@@ -77,7 +83,7 @@ def test_c13_first_and_last_layers_get_their_gradient(name, bits, dtype, backend
     # The signs of ReLU on their own: with one bit no value may be above zero.
     signs = Rule("brc", producer=("relu",), consumer=("relu",))
     wanted = step("none")
-    for got, want in zip(step(Policy([signs], make(name, bits, backend), keep_signs=True)), wanted, strict=True):
+    for got, want in zip(step(Policy([signs], subject.make(bits, backend), keep_signs=True)), wanted, strict=True):
         assert got.isfinite().all()
         assert got.norm() > 0
         alike = torch.cosine_similarity(got.flatten().double(), want.flatten().double(), 0)
@@ -86,9 +92,9 @@ def test_c13_first_and_last_layers_get_their_gradient(name, bits, dtype, backend
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("name", NAMES)
-def test_c13_in_every_width_format_and_backend(name):
+@pytest.mark.parametrize("subject", SUBJECTS.values(), ids=str)
+def test_c13_in_every_width_format_and_backend(subject):
     for case in GRADIENTS:
-        if case[0] == name:
+        if case[0] is subject:
             torch.manual_seed(0)
             test_c13_first_and_last_layers_get_their_gradient(*case)

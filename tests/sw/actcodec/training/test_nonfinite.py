@@ -10,7 +10,8 @@ from actcodec.codecs import CODEC_NAMES
 from actcodec.golden.sfpr import NonFiniteError
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.few_bits import FewBitsWarning
-from actcodec.training import diagnose, policy
+from actcodec.study import diagnose
+from actcodec.training import policy
 from cdu_tools.errors import UserError
 from torch import nn
 from torch.nn import functional as F

@@ -1,4 +1,4 @@
-"""Backend ``rtl``: codecs computed by the compiled RTL of a whole unit, controlled by the reference driver."""
+"""Codecs computed by the compiled RTL of whole units, controlled by the reference driver."""
 
 from __future__ import annotations
 
@@ -10,41 +10,20 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from actcodec.backends.backend import Backend
 from actcodec.backends.job import DTYPES, Job
-from cdu_spec.bitstream import Dtype, Mode
-from cdu_spec.config import CduConfig, named_config
+from cdu_spec.bitstream import Dtype
+from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
 from cdu_spec.registers import Channel
 from cdu_tools.errors import UserError
 from torch import Tensor
 
 from cdu_verif.backends.compiled import pieces
+from cdu_verif.backends.compiled.suited import suited
 from cdu_verif.backends.compiled.worker import Worker
 from cdu_verif.backends.unit_backend import UnitBackend
 
-#: Default configuration of the backend ``rtl``.
-DEFAULT_CONFIG = CduConfig.name
-_REMEDY = "use backend 'rtl:FILE.toml' with a file that says so, or RtlBackend(CduConfig(...))"
-
 _Part = TypeVar("_Part")
-
-
-class UnsuitedUnitError(UserError):
-    """Job that a unit was not built for; the message says what is different."""
-
-
-def rtl(name: str | None) -> Backend:
-    """Return the backend ``rtl`` (``tiny``) or ``rtl:NAME``, a named configuration or a TOML file, for every number format.
-
-    With ``dma_bits`` in the configuration tensors go through the unit's DMA engine.
-    """
-    config = named_config(DEFAULT_CONFIG if name is None else name)
-    if config.dma_bits:
-        from cdu_verif.backends.compiled.dma_backend import DmaBackend
-
-        return DmaBackend(config, every_format=True)
-    return RtlBackend(config, every_format=True)
 
 
 class RtlBackend(UnitBackend):
@@ -121,49 +100,6 @@ class RtlBackend(UnitBackend):
             return [one(parts[0])]
         with ThreadPoolExecutor(len(parts)) as pool:
             return list(pool.map(one, parts))
-
-
-def suited(config: CduConfig, job: Job, channel: Channel, every_format: bool) -> CduConfig:
-    """Return the configuration of the unit for a job of one direction, in the job's number format if ``every_format``.
-
-    Raises UnsuitedUnitError if there is none.
-    """
-    if every_format:
-        config = config.override(value_format=job.dtype.label)
-    built: dict[str, object] = {"value_format": config.value_format}
-    wanted: dict[str, object] = {"value_format": job.dtype.label}
-    if job.mode.has_dct:
-        built |= {"const_bits": config.const_bits, "pass1_bits": config.pass1_bits}
-        wanted |= {"const_bits": job.const_bits, "pass1_bits": job.pass1_bits}
-        if job.rounding is not None:
-            built["rounding"], wanted["rounding"] = config.rounding, job.rounding.value
-    different = [name for name in built if built[name] != wanted[name]]
-    if different:
-        has = ", ".join(f"{name} = {built[name]}" for name in different)
-        needs = ", ".join(f"{name} = {wanted[name]}" for name in different)
-        raise UnsuitedUnitError(f"unit {config.unit_name} was built with {has}, the job needs {needs}: {_REMEDY}")
-    if job.mode not in config.built_modes:
-        raise UnsuitedUnitError(
-            f"unit {config.unit_name} was built without mode {job.mode.label}, only with {', '.join(config.modes)}: {_REMEDY}"
-        )
-    unbuilt = job.mode is Mode.JPEG_ACT and job.coder not in config.built_coders
-    if unbuilt or (job.point and not config.has_gmc):
-        needed = f"coder {job.coder.label}" if unbuilt else "a reconstruction point"
-        raise UnsuitedUnitError(
-            f"unit {config.unit_name} was built without {needed}, only with coders = {','.join(config.coders)}: {_REMEDY}"
-        )
-    name, bits = ("scale_bits", config.scale_bits)
-    if channel is Channel.DECOMPRESS:
-        name, bits = "reciprocal_bits", config.used_reciprocal_bits
-    _check_scales(config, job.scales, name, bits)
-    return config
-
-
-def _check_scales(config: CduConfig, scales: Tensor, parameter: str, bits: int) -> None:
-    """Raise UnsuitedUnitError if scales have more significant bits than a unit's multiplier."""
-    lost = Dtype.FP32.fraction_bits + 1 - bits
-    if bool((scales.contiguous().view(torch.int32) & ((1 << lost) - 1)).any()):
-        raise UnsuitedUnitError(f"unit {config.unit_name} was built with {parameter} = {bits}, the scales have more: {_REMEDY}")
 
 
 def _memory(beats: Tensor) -> npt.NDArray[np.generic]:

@@ -15,8 +15,8 @@ from cdu_spec.registers import Channel
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from cdu_verif.backends.compiled.backend import suited
 from cdu_verif.backends.compiled.dma_worker import DmaWorker, Took
+from cdu_verif.backends.compiled.suited import suited
 from cdu_verif.backends.memory_backend import MemoryBackend
 from cdu_verif.backends.unit_backend import check_payload
 

@@ -31,23 +31,22 @@ from cdu_verif.stimulus.streams.plain import (
 
 @dataclass(frozen=True)
 class Ignored:
-    """One sentence of the page, and pairs of streams by their difference."""
+    """Bytes that a section of the page lets a decoder ignore, and pairs of streams by their difference."""
 
     name: str
     section: int
-    sentence: str
     pairs: Mapping[str, tuple[bytes, bytes]]
 
 
 def ignored() -> Iterator[Ignored]:
-    """Yield all such sentences, in the order of the page."""
+    """Yield all kinds of such bytes, in the order of the page."""
     # The padding of mode jpeg-act is no part of the payload: its inverse transform makes it.
     padded = [example(mode, form=form) for mode in (SFPR, SFPR_ZVC, BRC, BYPASS) for form in FORMATS]
     padded += [example(mode, bits=bits) for mode in AFFINE for bits in BITS]
     padded += [example(DIVISION, bits=bits, step=0x80) for bits in BITS]
     padded += [example(MX, bits=number) for number in range(len(MX_BITS))]
     pairs = {f"mode {one.mode}, format {one.form}, {one.bits} bits, step {one.step}": _bytes(*_padding(one)) for one in padded}
-    yield Ignored("padding", 2, "Padding, ignored when decompressing:", pairs)
+    yield Ignored("padding", 2, pairs)
 
     pairs = {}
     rng = Random(3)
@@ -58,7 +57,7 @@ def ignored() -> Iterator[Ignored]:
         for label, keep in (("one", zeros[-1:]), ("half", zeros[::2]), ("all", zeros)):
             without, more = masked(values), masked(values, keep=keep)
             pairs[f"mode {mode}, {label}"] = _bytes(stream.but(payload=without), stream.but(payload=more))
-    yield Ignored("zero value byte", 3, "a decoder takes one as the value 0", pairs)
+    yield Ignored("zero value byte", 3, pairs)
 
     pairs, fills = {}, {}
     for bits in BITS:
@@ -74,8 +73,8 @@ def ignored() -> Iterator[Ignored]:
             block = masked(single, bits)
             filled = block[:8] + bytes(byte | (0xFF & -(1 << bits)) for byte in block[8:])
             fills[f"{bits} bits"] = _bytes(stream.but(payload=block), stream.but(payload=filled))
-    yield Ignored("zero code", 3, "a decoder takes a zero code as the value 0", pairs)
-    yield Ignored("fill", 3, "ignores what fills a byte", fills)
+    yield Ignored("zero code", 3, pairs)
+    yield Ignored("fill", 3, fills)
 
 
 def _bytes(first: PlainStream, second: PlainStream) -> tuple[bytes, bytes]:

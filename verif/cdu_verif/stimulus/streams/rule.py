@@ -21,11 +21,10 @@ class Refuses(Enum):
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: a sentence of the page, the component that refuses a stream that breaks it, and streams by their label."""
+    """One rule of a section of the page, the component that refuses a stream that breaks it, and streams by their label."""
 
     name: str
     section: int
-    sentence: str
     by: Refuses
     good: Mapping[str, bytes]
     bad: Mapping[str, bytes]

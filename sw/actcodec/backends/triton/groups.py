@@ -1,0 +1,192 @@
+"""Arithmetic of ``actnn-sample`` by kernels: float32, one operation after the other, in the order of the torch version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+import torch
+import triton
+import triton.language as tl
+from cdu_spec import geometry, randomness
+from torch import Tensor
+
+from actcodec.backends.triton.affine import beats, load_codes, random_bits, store_codes
+from actcodec.backends.triton.constants import LANES
+from actcodec.backends.triton.launch import PROGRAM_VALUES, bits_of, launch, programs_for, tile_of
+from actcodec.backends.triton.values import number, rounded
+from actcodec.golden.floating.groups import greatest_codes, sample_count, sample_size
+
+_TILE_BEATS = PROGRAM_VALUES // geometry.LANES
+_PART = tl.constexpr(2.0**-randomness.WORD_BITS)
+#: Number of values above which places do not fit 32 bits, whose divisions are several times as fast.
+_MOST_PLACES = 1 << 31
+
+
+@triton.jit
+def _edges_kernel(
+    x_ptr: tl.tensor,
+    least_ptr: tl.tensor,
+    greatest_ptr: tl.tensor,
+    groups: tl.tensor,
+    per_sample: tl.tensor,
+    size: tl.tensor,
+    group: tl.tensor,
+    tile_rows: tl.constexpr,
+    tile_columns: tl.constexpr,
+) -> None:
+    row = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
+    within = row % per_sample * group
+    count = tl.where(row < groups, tl.minimum(size - within, group), 0)
+    first = (row // per_sample * size + within)[:, None]
+    least = tl.full((tile_rows,), float("inf"), tl.float32)
+    greatest = tl.full((tile_rows,), float("-inf"), tl.float32)
+    place, most = tl.arange(0, tile_columns).to(tl.int64), tl.max(count, axis=0)
+    while tl.min(place, axis=0) < most:
+        inside = place[None, :] < count[:, None]
+        x = number(tl.load(x_ptr + first + place[None, :], mask=inside, other=0))
+        least = tl.minimum(least, tl.min(tl.where(inside, x, float("inf")), axis=1))
+        greatest = tl.maximum(greatest, tl.max(tl.where(inside, x, float("-inf")), axis=1))
+        place += tile_columns
+    tl.store(least_ptr + row, least, mask=row < groups)
+    tl.store(greatest_ptr + row, greatest, mask=row < groups)
+
+
+@triton.jit
+def _places(size: tl.tensor, group: tl.tensor, integers: tl.constexpr, tile_beats: tl.constexpr) -> tl.tensor:
+    """Return the places of a program's values (n, 8), their samples, and their groups."""
+    at = beats(tile_beats).to(integers)[:, None] * LANES + tl.arange(0, LANES)[None, :]
+    sample = at // size
+    return at, sample, sample * tl.cdiv(size, group) + at % size // group
+
+
+@triton.jit(do_not_specialize=["seed"])
+def _codes_kernel(
+    x_ptr: tl.tensor,
+    low_ptr: tl.tensor,
+    extent_ptr: tl.tensor,
+    levels_ptr: tl.tensor,
+    codes_ptr: tl.tensor,
+    count: tl.tensor,
+    size: tl.tensor,
+    group: tl.tensor,
+    seed: tl.tensor,
+    stochastic: tl.constexpr,
+    integers: tl.constexpr,
+    tile_beats: tl.constexpr,
+) -> None:
+    at, sample, number_of_group = _places(size, group, integers, tile_beats)
+    x = number(tl.load(x_ptr + at, mask=at < count, other=0))
+    low = tl.load(low_ptr + number_of_group, mask=at < count, other=0.0)
+    extent = tl.load(extent_ptr + number_of_group, mask=at < count, other=1.0)
+    levels = tl.load(levels_ptr + sample, mask=at < count, other=1.0)
+    steps = tl.div_rn(x - low, extent) * levels
+    # The quotient is not negative, so that conversion to integers rounds down.
+    if stochastic:
+        whole = steps.to(tl.int32)
+        # Thresholds are the middles of equal parts of 0..1; the product is exact.
+        thresholds = (random_bits(seed, beats(tile_beats)).to(tl.float32) + 0.5) * _PART
+        whole += (steps - whole.to(tl.float32) > thresholds).to(tl.int32)
+    else:
+        whole = (steps + 0.5).to(tl.int32)
+    tl.store(codes_ptr + at, tl.minimum(whole, levels.to(tl.int32)).to(tl.uint8), mask=at < count)
+
+
+@triton.jit
+def _values_kernel(
+    codes_ptr: tl.tensor,
+    low_ptr: tl.tensor,
+    extent_ptr: tl.tensor,
+    levels_ptr: tl.tensor,
+    y_ptr: tl.tensor,
+    count: tl.tensor,
+    size: tl.tensor,
+    group: tl.tensor,
+    limit: tl.constexpr,
+    integers: tl.constexpr,
+    tile_beats: tl.constexpr,
+) -> None:
+    at, sample, number_of_group = _places(size, group, integers, tile_beats)
+    codes = tl.load(codes_ptr + at, mask=at < count, other=0).to(tl.float32)
+    low = tl.load(low_ptr + number_of_group, mask=at < count, other=0.0)
+    extent = tl.load(extent_ptr + number_of_group, mask=at < count, other=1.0)
+    levels = tl.load(levels_ptr + sample, mask=at < count, other=1.0)
+    values = tl.div_rn(codes, levels) * extent + low
+    values = tl.minimum(tl.maximum(values, -limit), limit)
+    tl.store(y_ptr + at, rounded(values, y_ptr.dtype.element_ty), mask=at < count)
+
+
+@triton.jit
+def _pack_kernel(
+    codes_ptr: tl.tensor, packed_ptr: tl.tensor, count: tl.tensor, bits: tl.constexpr, tile_beats: tl.constexpr
+) -> None:
+    row, lane = beats(tile_beats), tl.arange(0, LANES)[None, :]
+    at = row[:, None] * LANES + lane
+    codes = tl.load(codes_ptr + at, mask=at < count, other=0).to(tl.int64)
+    store_codes(packed_ptr, row * bits, codes, lane * LANES < (count - row[:, None] * LANES) * bits, bits)
+
+
+@triton.jit
+def _unpack_kernel(
+    packed_ptr: tl.tensor, codes_ptr: tl.tensor, count: tl.tensor, bits: tl.constexpr, tile_beats: tl.constexpr
+) -> None:
+    row, lane = beats(tile_beats), tl.arange(0, LANES)[None, :]
+    at = row[:, None] * LANES + lane
+    codes = load_codes(packed_ptr, row * bits, lane * LANES < (count - row[:, None] * LANES) * bits, bits)
+    tl.store(codes_ptr + at, codes.to(tl.uint8), mask=at < count)
+
+
+def _places_of(count: int, size: int, group: int) -> tuple[int, tuple[int, int, int], dict[str, object]]:
+    """Return the number of programs for these values, and the size and form of their computation."""
+    integers = tl.int64 if count + PROGRAM_VALUES > _MOST_PLACES else tl.int32
+    return programs_for(count, PROGRAM_VALUES), (count, size, group), {"integers": integers, "tile_beats": _TILE_BEATS}
+
+
+def edges(x: Tensor, group: int) -> tuple[Tensor, Tensor]:
+    """Compute :func:`actcodec.golden.floating.groups.edges`."""
+    samples, size = sample_count(x.shape), sample_size(x.shape)
+    per_sample = programs_for(size, group)
+    least, greatest = torch.empty(2, samples, per_sample, dtype=torch.float32, device=x.device)
+    shape = tile_of(min(group, size))
+    programs = programs_for(samples * per_sample, shape["tile_rows"])
+    layout = (samples * per_sample, per_sample, size, group)
+    launch(_edges_kernel, programs, bits_of(x.contiguous()), least, greatest, *layout, **shape)
+    return least.add_(0.0), greatest.add_(0.0)
+
+
+def codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:
+    """Compute :func:`actcodec.golden.floating.groups.codes`."""
+    codes = torch.empty(sample_count(x.shape), sample_size(x.shape), dtype=torch.uint8, device=x.device)
+    ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
+    programs, layout, form = _places_of(x.numel(), codes.shape[1], group)
+    random = {"seed": seed or 0, "stochastic": seed is not None}
+    launch(_codes_kernel, programs, bits_of(x.contiguous()), *ranges, codes, *layout, **random, **form)
+    return codes
+
+
+def values(
+    codes: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, shape: Sequence[int], dtype: torch.dtype
+) -> Tensor:
+    """Compute :func:`actcodec.golden.floating.groups.values`."""
+    y = torch.empty(tuple(shape), dtype=dtype, device=codes.device)
+    ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
+    programs, layout, form = _places_of(y.numel(), codes.shape[1], group)
+    limit = inf if dtype == torch.float32 else torch.finfo(dtype).max
+    launch(_values_kernel, programs, codes.contiguous(), *ranges, bits_of(y), *layout, limit=limit, **form)
+    return y
+
+
+def pack(codes: Tensor, bits: int) -> Tensor:
+    """Compute :func:`actcodec.golden.codes.pack_tight`."""
+    packed = torch.empty(-(-codes.numel() * bits // geometry.LANES), dtype=torch.uint8, device=codes.device)
+    programs = programs_for(codes.numel(), PROGRAM_VALUES)
+    launch(_pack_kernel, programs, codes.contiguous(), packed, codes.numel(), bits=bits, tile_beats=_TILE_BEATS)
+    return packed
+
+
+def unpack(packed: Tensor, bits: int, count: int) -> Tensor:
+    """Compute :func:`actcodec.golden.codes.unpack_tight`."""
+    codes = torch.empty(count, dtype=torch.uint8, device=packed.device)
+    programs = programs_for(count, PROGRAM_VALUES)
+    launch(_unpack_kernel, programs, packed.contiguous(), codes, count, bits=bits, tile_beats=_TILE_BEATS)
+    return codes

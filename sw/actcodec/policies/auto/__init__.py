@@ -1,0 +1,1 @@
+"""Policy that chooses codecs by the gradient error that each causes."""

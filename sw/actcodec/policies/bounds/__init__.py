@@ -1,0 +1,1 @@
+"""Policies whose errors follow from a bound on the loss (AC-GC)."""

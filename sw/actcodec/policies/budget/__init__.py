@@ -1,0 +1,1 @@
+"""Policies that share a number of bits among tensors by their sensitivity."""

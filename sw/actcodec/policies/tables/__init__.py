@@ -1,0 +1,1 @@
+"""Policies that are tables: a codec for each kind of saved tensor."""

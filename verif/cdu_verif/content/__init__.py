@@ -1,0 +1,1 @@
+"""Content of cases and jobs: integers, tensors and payloads of every kind."""

@@ -1,0 +1,1 @@
+"""List of all proofs, and their campaigns."""
