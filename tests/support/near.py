@@ -39,7 +39,11 @@ def near(path, root):
     elif rooms and rooms[0].is_dir():
         found = list(rooms[0].rglob(f"test_{file.stem}.py")) or [rooms[0]]
     else:
-        imports = re.compile(rf"^(?:from|import) (?:.*\b)?{file.stem}\b", re.MULTILINE)
+        package = (
+            ".".join(Path(path).parent.parts[1:]) if path.startswith(tuple(f"{code}/" for code in MIRRORED.values())) else ""
+        )
+        module = rf"{package}(?:\.| import .*\b){file.stem}" if package else file.stem
+        imports = re.compile(rf"^(?:from|import) {module}\b", re.MULTILINE)
         modules = (root / "tests").rglob("test_*.py") if file.suffix == ".py" else ()
         found = [test for test in modules if imports.search(test.read_text(encoding="utf-8"))]
     return {test.relative_to(root).as_posix() for test in found}

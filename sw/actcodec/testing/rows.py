@@ -6,7 +6,7 @@ docs/user/plugin.md lists the rows. Rows to which a codec does not belong are fo
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
@@ -16,7 +16,6 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.codecs import Codec, decompress, from_bytes
-from actcodec.golden.dtype_names import dtype_name
 from actcodec.golden.sfpr import NonFiniteError
 from actcodec.testing.subject import Subject
 
@@ -42,13 +41,13 @@ class Case(NamedTuple):
 
     def __str__(self) -> str:
         shape = "x".join(map(str, self.shape))
-        parts = (self.subject.name, self.bits, dtype_name(self.dtype), shape, self.backend)
+        parts = (self.subject.name, self.bits, str(self.dtype).removeprefix("torch."), shape, self.backend)
         return "-".join(str(part) for part in parts if part is not None)
 
     @property
-    def factors(self) -> tuple[Any, ...]:
-        """Return the values of the case of which any two are to meet in some case."""
-        return (self.subject, self.subject.width(self.bits), *self[2:])
+    def factors(self) -> tuple[Hashable, ...]:
+        """Return the values of which :func:`~actcodec.testing.pairwise.pairwise` makes pairs."""
+        return (self.subject, self.subject.width(self.bits), self.dtype, self.shape, self.backend)
 
     def codec(self, **options: Any) -> Codec:
         """Return the codec."""

@@ -62,7 +62,7 @@ class Subject:
             setattr(codec, option, value)
 
     def width(self, bits: int | None) -> object:
-        """Return a number of bits in the form of the codec's option: a float of 10 bits is no code of 10 bits."""
+        """Return a width as the codec's option has it: a float of 10 bits and a code of 10 bits have nothing in common."""
         return None if bits is None else next(iter(self._width(bits).values()))
 
     def _width(self, bits: int) -> dict[str, object]:
