@@ -16,6 +16,7 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.codecs import Codec, decompress, from_bytes
+from actcodec.golden.dtype_names import dtype_name
 from actcodec.golden.sfpr import NonFiniteError
 from actcodec.testing.subject import Subject
 
@@ -41,7 +42,7 @@ class Case(NamedTuple):
 
     def __str__(self) -> str:
         shape = "x".join(map(str, self.shape))
-        parts = (self.subject.name, self.bits, str(self.dtype).removeprefix("torch."), shape, self.backend)
+        parts = (self.subject.name, self.bits, dtype_name(self.dtype), shape, self.backend)
         return "-".join(str(part) for part in parts if part is not None)
 
     @property

@@ -4,10 +4,11 @@ import actcodec
 import pytest
 import torch
 from actcodec.backends import streamed_backend
-from actcodec.backends.backend import backend
 from actcodec.backends.job import decompression_job
+from actcodec.backends.named import backend
 from actcodec.backends.streamed_backend import StreamedBackend
-from actcodec.golden.sfpr import NonFiniteError
+from actcodec.golden.channel_statistics import channel_edges, channel_moments, channel_sums, squared_errors
+from actcodec.golden.sfpr import NonFiniteError, channel_maxima
 from cdu_spec.bitstream import STREAM_NAMES, BitstreamError
 from cdu_tools.mapped import MappedFiles
 
@@ -101,13 +102,14 @@ def test_small_tensors_go_through_at_once():
     assert actcodec.codec("blpa", backend=used).compress(x).to_bytes() == actcodec.codec("blpa").compress(x).to_bytes()
 
 
-@pytest.mark.parametrize("statistic", ["channel_edges", "channel_moments", "squared_errors", "channel_maxima"])
+@pytest.mark.parametrize("statistic", [channel_edges, channel_moments, channel_sums, squared_errors, channel_maxima])
 @pytest.mark.parametrize("shape", [(7, 3, 50), (1, 300, 40), (2, 2, 3001)])
 def test_statistics_are_those_of_the_whole(streamed, statistic, shape):
     pieces, whole, _ = streamed
     x = tensor(shape)
-    more = {"channel_moments": whole.channel_edges(x), "squared_errors": (torch.full((shape[1],), 0.25, dtype=torch.float64),)}
-    expected, found = (getattr(one, statistic)(x, *more.get(statistic, ())) for one in (whole, pieces))
+    edges = whole.run(channel_edges, x)
+    more = {channel_moments: edges, channel_sums: edges, squared_errors: (torch.full((shape[1],), 0.25, dtype=torch.float64),)}
+    expected, found = (one.run(statistic, x, *more.get(statistic, ())) for one in (whole, pieces))
     for one, other in zip(*((part if isinstance(part, tuple) else (part,)) for part in (found, expected)), strict=True):
         assert torch.equal(one, other)
 
