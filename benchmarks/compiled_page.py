@@ -1,7 +1,9 @@
-"""The rows that benchmarks/compiled_step.py has measured, and the tables of docs/evidence/compiled_step.md that show them."""
+"""The rows that benchmarks/compiled_step.py has measured, and the tables of docs/evidence/compiled_step.md and its CSV file."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +17,8 @@ from torch_means import PLAIN
 
 PAGE = Path(__file__).parents[1] / "docs/evidence/compiled_step.md"
 ROWS = PAGE.with_suffix(".json")
-TABLES, BEST = Marks("compiled-step"), Marks("compiled-step-best")
+CSV = PAGE.with_suffix(".csv")
+BEST = Marks("compiled-step-best")
 #: The goals of a compressed step: most time in that of the eager step, in hundredths, and least cosine with its gradient.
 MOST_TIME, LEAST_COSINE = 1.0, 0.9995
 _MIB = 1 << 20
@@ -86,20 +89,21 @@ def best(rows: Sequence[Row]) -> Table:
 
 
 def write_page(page: Path, rows: Sequence[Row]) -> None:
-    """Write the tables between the marks of the page."""
-    parts = []
+    """Write the table between the marks of the page, and all rows beside the page."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("network", "precision", "parameters MiB", "eager step, CPU s", *_HEADER))
     for network, precision in dict.fromkeys((row.network, row.precision) for row in rows):
         its = [row for row in rows if (row.network, row.precision) == (network, precision)]
-        parts.append(f"### {network}, {precision}\n\n{_setting(its)}\n\n{table(its).markdown()}")
-    TABLES.put(page, "\n\n" + "\n\n".join(parts) + "\n\n")
+        writer.writerows((network, precision, *_setting(its), *cells) for cells in table(its).rows)
+    write_whole(page.with_suffix(".csv"), text.getvalue())
     BEST.put(page, f"\n\n{best(rows).markdown()}\n\n")
 
 
-def _setting(rows: Sequence[Row]) -> str:
+def _setting(rows: Sequence[Row]) -> tuple[str, str]:
     eager = next(row.figures for row in rows if row.means == EAGER)
     assert eager is not None, "the eager step runs on every network"
-    parameters, seconds = f"{eager.parameters / _MIB:.1f}", f"{eager.seconds:.2f}"
-    return f"Parameters {parameters} MiB, their gradients as much; processor time of an eager step {seconds} s."
+    return f"{eager.parameters / _MIB:.1f}", f"{eager.seconds:.2f}"
 
 
 def _cells(row: Row, base: Figures) -> list[str]:

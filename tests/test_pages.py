@@ -234,3 +234,10 @@ def test_tables_beside_pages_are_linked():
     beside = [path for folder in ("methods", "user") for path in (ROOT / "docs" / folder).glob("*.csv")]
     assert beside
     assert [path.name for path in beside if path not in linked] == []
+
+
+def test_the_manual_is_short():
+    """The README, CONTRIBUTING and all pages of docs count, tables included; anchors and other comments do not."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    texts = (re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL) for page in pages)
+    assert sum(len(text.split()) for text in texts) <= 60_000
