@@ -33,7 +33,8 @@ PYTHON = [
     for snippet in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 ]
 #: A name of one of the packages.
-NAME = re.compile(r"`((?:actcodec|cdu|cdu_[a-z]+)(?:\.\w+)+)")
+#: Names of Python; `cdu_dma.c` is a file.
+NAME = re.compile(r"`((?:actcodec|cdu|cdu_[a-z]+)(?:\.(?![ch]`)\w+)+)")
 #: Replacement of "and so on": in a context a step, elsewhere a step with the policy.
 STEP = "loss = criterion(model(x), target); loss.backward()"
 POLICY_STEP = "with actcodec.compress_activations(model, policy): " + STEP
