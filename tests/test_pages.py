@@ -189,7 +189,7 @@ def test_rows_of_a_page_are_those_of_its_file(page, file, begin):
 
 
 def in_order(cells, line):
-    """Whether the cells stand in a line, in their order."""
+    """Return whether the cells are in one line, in their order."""
     rest = iter(line)
     return all(cell in rest for cell in cells)
 

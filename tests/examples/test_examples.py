@@ -18,7 +18,7 @@ SIMULATOR = "icarus" if shutil.which("iverilog") else "verilator"
 
 
 def run(folder, *words):
-    """What an example prints, started in an empty folder."""
+    """Return what an example prints, started in an empty folder."""
     environment = os.environ | {"MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, *map(str, words)]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)

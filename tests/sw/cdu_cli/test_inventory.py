@@ -1,4 +1,4 @@
-"""What ``cdu list`` shows: what is missing first, on one screen; everything with --all."""
+"""Output of ``cdu list``: missing things first, on one screen; everything with --all."""
 
 import json
 import re

@@ -41,7 +41,7 @@ def test_what_there_is():
 
 
 def is_file(option):
-    """Whether an option names a file that is written."""
+    """Return whether an option names a file that is written."""
     return isinstance(option, click.Option | typer.core.TyperOption) and (option.help or "").startswith("Also ")
 
 
@@ -55,7 +55,7 @@ def test_files(run, option, target):
 
 
 def others(command, output=("-o", "out")):
-    """What a command needs besides, that it looks at its outputs."""
+    """Return the other arguments that a command needs before it looks at its outputs."""
     given = COMMANDS[command].params
     arguments = [f"absent{place}" for place, one in enumerate(given) if one.param_type_name == "argument" and one.required]
     return (*arguments, *(output if any("-o" in one.opts and one.required for one in given) else ()))

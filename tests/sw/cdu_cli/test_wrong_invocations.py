@@ -33,7 +33,7 @@ ROWS = list(_rows())
 
 
 def _state(folder):
-    """What shows whether anything in a folder was made, removed, written or replaced."""
+    """Return a state that differs if anything in a folder was made, removed, written or replaced."""
     about = {path: path.lstat() for path in folder.rglob("*")}
     return {(str(path), one.st_mode, one.st_ino, one.st_size, one.st_mtime_ns) for path, one in about.items()}
 

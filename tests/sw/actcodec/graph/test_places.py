@@ -1,4 +1,4 @@
-"""Where people train: each way works, with the losses of torch.compile alone, or is refused in one sentence."""
+"""Ways in which people train: each works, with the losses of torch.compile alone, or is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ CONVOLUTIONS = {
 
 @pytest.mark.parametrize("layers", CONVOLUTIONS)
 def test_convolutions(layers):
-    """Where torch.compile alone lays the values out in other strides, its sums are rounded elsewhere."""
+    """Compare losses closely: torch.compile alone lays values out in other strides, so that its sums round elsewhere."""
 
     def make() -> nn.Module:
         last = nn.Conv2d(16, 16, 3, padding=1), nn.Flatten(), nn.Linear(1024, 8)
