@@ -76,7 +76,7 @@ def test_a_unit_comes_out_of_its_resets(own, tmp_path):
         ({"own_clocks": ("registers",)}, "reset_kind = sync is not allowed with own_clocks.*: use async"),
         (
             {"own_clocks": ("all",), "reset_kind": "async"},
-            r"own_clocks = \('all',\) is not allowed: use one or more of",
+            "own_clocks = all is not allowed: use one or more of registers, values, packed",
         ),
         (
             {"own_clocks": ("values",), "reset_kind": "async", "dma_bits": 128},

@@ -36,7 +36,15 @@ def test_an_interrupt_leaves_one_line_and_no_file(tmp_path, mark):
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
     words = [CDU, "generate", "--config", "tiny", "-o", tmp_path / "out"]
-    done = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=theirs, env=environment, start_new_session=True)
+    # A program started in the background ignores interrupts, and its children do too unless they are told otherwise.
+    done = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     os.close(theirs)
     assert mark in until(ours, mark)
     os.killpg(done.pid, signal.SIGINT)

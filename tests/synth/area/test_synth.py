@@ -27,7 +27,13 @@ def test_generate_twice_is_the_same(command, tmp_path):
         result = command("generate", "--block", "shift_quantizer", "--set", "rounding=trunc", "-o", tmp_path / folder)
         assert result.exit_code == 0, result.output
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert names == ["shift_quantizer.core", "shift_quantizer.json", "shift_quantizer.v", "shift_quantizer.vlt"]
+    assert names == [
+        "shift_quantizer.core",
+        "shift_quantizer.json",
+        "shift_quantizer.v",
+        "shift_quantizer.vlt",
+        "shift_quantizer_synth.tcl",
+    ]
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     content = json.loads((tmp_path / "a" / "shift_quantizer.json").read_text())

@@ -66,7 +66,7 @@ def test_the_shipped_recipes_are_whole():
     [
         (('licence = "MIT"\n', ""), "missing 1 required positional argument: 'licence'"),
         (('licence = "MIT"', 'licence = ""'), "no licence"),
-        (('top = "m"', 'tpo = "m"'), "unknown field tpo"),
+        (('top = "m"', 'tpo = "m"'), "unknown field 'tpo': did you mean top"),
         (("0123456789abcdef0123", "0123"), "give all 40 digits"),
         (("https://example.org/someone/core", "core"), "give https://HOST/OWNER/NAME"),
         (("samples_per_cycle = 2", "samples_per_cycle = 0"), "give a positive number"),

@@ -191,7 +191,7 @@ def test_what_the_measuring_steps_change_is_put_back():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"policy": "int3"}, "format 'int3' is not known"),
+        ({"policy": "int3"}, "unknown format 'int3': did you mean int8, int6 or int5"),
         ({"policy": ("int8", "int4")}, "2 formats are given without a budget: give one format, or budget= and step="),
         ({"budget": 0.5}, "a budget is given without a step to measure"),
         ({"budget": -1, "step": lambda: None}, "a budget of -1 bytes is not positive"),
