@@ -44,6 +44,7 @@ class Subject:
         self._kind, self.options = kind, found if options is None else options
         self.backends: Sequence[str | None] = backends if "backend" in self.options else (None,)
         self.name = self.make().name
+        self._follows: dict[int | None, bool] = {}
 
     def __repr__(self) -> str:
         return self.name
@@ -102,8 +103,10 @@ class Subject:
 
     def follows_magnitude(self, bits: int | None) -> bool:
         """Return whether the codec's range adapts to the values; a fixed one turns small values to zero."""
-        codec = self.make(bits)
-        return bool(codec.decompress(codec.compress(torch.randn(2, 4, 16, 16) * 2.0**-30)).any())
+        if bits not in self._follows:
+            codec = self.make(bits)
+            self._follows[bits] = bool(codec.decompress(codec.compress(torch.randn(2, 4, 16, 16) * 2.0**-30)).any())
+        return self._follows[bits]
 
     @property
     def greatest_divisor(self) -> int:
