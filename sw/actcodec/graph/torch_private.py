@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -60,10 +63,26 @@ def inductor(graph: fx.GraphModule, inputs: Sequence[Any], partitioner: object) 
     import torch._functorch.config as functorch
     from torch._inductor.compile_fx import compile_fx
 
+    _keep_kernels_apart()
     settings = {"custom_partitioner_fn": partitioner, **_settings()}
     with functorch.patch(ban_recompute_materialized_backward=False):
         compiled: Callable[..., Any] = compile_fx(graph, inputs, config_patches=settings)  # type: ignore[assignment]
     return compiled
+
+
+def _keep_kernels_apart() -> None:
+    """Let libraries that Python loads from now on keep their names to themselves, which is Python's default.
+
+    Every kernel of inductor on the CPU is a library with one function, ``kernel``. Where the flag ``RTLD_GLOBAL`` is set, as
+    ``import pyosys`` leaves it, the first of them runs in place of those that are loaded later. Raises UserError if there is
+    such a first one.
+    """
+    sys.setdlopenflags(sys.getdlopenflags() & ~os.RTLD_GLOBAL)
+    if hasattr(ctypes.CDLL(None), "kernel"):
+        raise UserError(
+            "a library that shares its names has a function kernel, which would run in place of this model's kernels: compile "
+            "models before another library sets sys.setdlopenflags(os.RTLD_GLOBAL), as import pyosys does, or in another process"
+        )
 
 
 def _settings() -> dict[str, Any]:

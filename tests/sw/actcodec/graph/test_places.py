@@ -337,6 +337,8 @@ def test_recurrent_cells():
 
 
 def test_a_second_derivative_is_refused_by_torch():
+    """With fixed shapes: once torch compiled for any number of rows, it frees buffers and refuses ``create_graph``."""
+    torch._dynamo.reset()
     model = perceptron()
     actcodec.compiled(model)
     x = torch.randn(64, WIDTH, requires_grad=True)

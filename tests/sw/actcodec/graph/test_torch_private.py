@@ -1,4 +1,4 @@
-"""Releases of torch that nobody has tried are refused in a sentence; graphs in inductor's cache fit the CPU's vectors."""
+"""Releases of torch that nobody has tried are refused in a sentence; kernels are those of this CPU and of this model."""
 
 import os
 import subprocess
@@ -45,3 +45,35 @@ def test_vectors_of_another_length_are_compiled_anew(tmp_path):
     other, vectors = hits_and_gradient("avx2")
     assert (first, again > 0, other) == (0, True, 0)
     assert vectors == pytest.approx(plain, rel=1e-4)
+
+
+SHARED = """
+import os, sys, torch, actcodec
+from torch import nn
+
+def gradient(width, way):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width), nn.GELU(), nn.Linear(width, 8))
+    x = torch.randn(64, width, requires_grad=True)
+    way(model)
+    model(x).square().mean().backward()
+    return x.grad
+
+widths = (32, 64, 48)
+exact = [gradient(width, lambda model: model) for width in widths]
+sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL)  # as import pyosys leaves it
+if len(sys.argv) > 1:
+    torch.compile(lambda x: x.sin() + x.cos())(torch.randn(100))
+for width, expected in zip(widths, exact):
+    print(torch.cosine_similarity(gradient(width, actcodec.compiled).flatten(), expected.flatten(), 0).item())
+"""
+
+
+def test_kernels_are_apart_where_libraries_shared_their_names():
+    output = subprocess.run([sys.executable, "-c", SHARED], check=True, capture_output=True, text=True).stdout
+    assert min(map(float, output.split())) > 0.999
+
+
+def test_a_shared_kernel_is_refused():
+    run = subprocess.run([sys.executable, "-c", SHARED, "shared"], check=False, capture_output=True, text=True)
+    assert run.returncode == 1 and run.stderr.splitlines()[-1].endswith("or in another process")
