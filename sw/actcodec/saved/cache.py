@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,11 +16,10 @@ Entry = TypeVar("Entry")
 _Key = tuple[int, int, torch.dtype]
 
 
-@dataclass(frozen=True)
-class CachePlace:
+class CachePlace(NamedTuple):
     """The offset and layout of a tensor within its storage."""
 
-    offset: int
+    offset: int  #: in elements
     layout: Layout
 
     @classmethod
@@ -39,6 +38,22 @@ class CachePlace:
         return self.layout.dense and self.offset <= other.offset and other.offset + other.layout.span <= end
 
 
+class Memory:
+    """The memory in which a tensor has its values: storage, version, dtype, and place within the storage."""
+
+    __slots__ = ("key", "place", "storage")
+
+    def __init__(self, x: Tensor) -> None:
+        self.storage = x.untyped_storage()
+        self.key: _Key = self.storage._cdata, x._version, x.dtype
+        self.place = CachePlace.of(x)
+
+    @property
+    def address(self) -> int:
+        """Identity of the storage; another storage may have it once this one is freed."""
+        return self.key[0]
+
+
 @dataclass(frozen=True, eq=False)
 class CacheHit(Generic[Entry]):
     """An entry, and the place of the tensor that it was made from."""
@@ -50,8 +65,8 @@ class CacheHit(Generic[Entry]):
 class _OfStorage(Generic[Entry]):
     """The entries of one storage."""
 
-    def __init__(self, x: Tensor) -> None:
-        self.storage = StorageWeakRef(x.untyped_storage())  # type: ignore[no-untyped-call]
+    def __init__(self, storage: torch.UntypedStorage) -> None:
+        self.storage = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
         self.entries: dict[object, tuple[weakref.ref[Entry], CachePlace]] = {}
         self.widest: CachePlace | None = None  #: the longest place without gaps
 
@@ -73,24 +88,24 @@ class TensorCache(Generic[Entry]):
     def __init__(self) -> None:
         self._storages: dict[_Key, _OfStorage[Entry]] = {}
 
-    def get(self, x: Tensor) -> CacheHit[Entry] | None:
-        """Return the living entry of the memory of ``x``, in this shape or another one, or None."""
-        known = self._living(x)
-        return None if known is None else known.get(CachePlace.of(x).region)
+    def get(self, memory: Memory) -> CacheHit[Entry] | None:
+        """Return the living entry of a tensor's memory, in this shape or another one, or None."""
+        known = self._living(memory)
+        return None if known is None else known.get(memory.place.region)
 
-    def whole(self, x: Tensor) -> CacheHit[Entry] | None:
-        """Return the living entry of a larger tensor without gaps that contains ``x``, or None."""
-        known, place = self._living(x), CachePlace.of(x)
-        if known is None or known.widest is None or not known.widest.contains(place):
+    def whole(self, memory: Memory) -> CacheHit[Entry] | None:
+        """Return the living entry of a larger tensor without gaps that contains a tensor's memory, or None."""
+        known = self._living(memory)
+        if known is None or known.widest is None or not known.widest.contains(memory.place):
             return None
         return known.get(known.widest.region)
 
-    def put(self, x: Tensor, entry: Entry) -> None:
-        """Store the entry of ``x`` for as long as the entry and the storage of ``x`` live."""
-        key, place = _key(x), CachePlace.of(x)
-        known = self._living(x)
+    def put(self, memory: Memory, entry: Entry) -> None:
+        """Store the entry of a tensor's memory for as long as the entry and the storage live."""
+        key, place = memory.key, memory.place
+        known = self._living(memory)
         if known is None:
-            known = self._storages[key] = _OfStorage(x)
+            known = self._storages[key] = _OfStorage(memory.storage)
         storages, of_storage, region = self._storages, known, place.region
 
         def forget(dead: weakref.ref[Entry]) -> None:
@@ -107,10 +122,6 @@ class TensorCache(Generic[Entry]):
     def __len__(self) -> int:
         return sum(len(known.entries) for known in self._storages.values())
 
-    def _living(self, x: Tensor) -> _OfStorage[Entry] | None:
-        known = self._storages.get(_key(x))
+    def _living(self, memory: Memory) -> _OfStorage[Entry] | None:
+        known = self._storages.get(memory.key)
         return None if known is None or known.storage.expired() else known  # type: ignore[no-untyped-call]
-
-
-def _key(x: Tensor) -> _Key:
-    return x.untyped_storage()._cdata, x._version, x.dtype

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from types import CodeType, FrameType, FunctionType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 import torch.utils.checkpoint
@@ -27,16 +27,30 @@ _TORCH = f"{torch.__name__}."
 _MODULES = nn.modules.__name__
 #: Modules with functions between the code that saves a tensor and the pack hook.
 _BETWEEN = (__package__, "actcodec.training", torch.autograd.function.__name__, "torch._dynamo")
-#: The function that torch.compile puts in the place of a compiled one.
-_COMPILED = ("torch._dynamo.eval_frame", "_TorchDynamoContext.__call__.")
+#: Module of the compiler, and the class whose call makes the functions that stand in the place of compiled ones.
+_COMPILER, _COMPILED = "torch._dynamo.eval_frame", "_TorchDynamoContext"
 
 
-def running_modules() -> Iterator[nn.Module]:
-    """Yield the modules whose forward is on the call stack, the innermost first."""
-    call = nn.Module._call_impl.__code__
-    for frame in _frames():
-        if frame.f_code is call:
-            yield frame.f_locals["self"]
+class Running(NamedTuple):
+    """Code on the call stack."""
+
+    modules: list[nn.Module]  #: modules whose forward runs, the innermost first
+    compiled: bool  #: True if the code was called as something that ``torch.compile`` compiled
+
+
+def running() -> Running:
+    """Return the running code."""
+    call, compiled = nn.Module._call_impl.__code__, _compiled_calls() if _COMPILER in sys.modules else ()
+    modules, is_compiled = [], False
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:  # a plain loop, because every saved tensor waits for it
+        code = frame.f_code
+        if code is call:
+            modules.append(frame.f_locals["self"])
+        elif id(code) in compiled:
+            is_compiled = True
+        frame = frame.f_back
+    return Running(modules, is_compiled)
 
 
 def checkpoint_saves() -> bool:
@@ -69,12 +83,6 @@ def calling(kind: type[_Owner]) -> _Owner | None:
     return next((owner for owner in owners if isinstance(owner, kind)), None)
 
 
-def compiled_code_runs() -> bool:
-    """Return whether the running code was called as something that ``torch.compile`` compiled."""
-    module, name = _COMPILED
-    return any(frame.f_code.co_qualname.startswith(name) and _module_of(frame) == module for frame in _frames())
-
-
 def _frames() -> Iterator[FrameType]:
     """Yield the frames from the innermost one outwards."""
     frame: FrameType | None = sys._getframe(1)
@@ -86,6 +94,19 @@ def _frames() -> Iterator[FrameType]:
 def _module_of(frame: FrameType) -> str:
     """Return the name of the Python module whose code a frame runs."""
     return str(frame.f_globals.get("__name__"))
+
+
+@cache
+def _compiled_calls() -> frozenset[int]:
+    """Return the identities of the code objects of the functions that call compiled ones."""
+    return frozenset(_inner_codes(getattr(sys.modules[_COMPILER], _COMPILED).__call__.__code__))
+
+
+def _inner_codes(code: CodeType) -> Iterator[int]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield id(constant)
+            yield from _inner_codes(constant)
 
 
 @cache

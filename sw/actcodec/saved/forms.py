@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Protocol
 
 import torch
@@ -137,4 +136,4 @@ def distinct_bytes(x: Tensor) -> int:
     """Return the bytes of the values of ``x``, values repeated by expansion counted once; for sparse tensors those stored."""
     if kind_of(x) is not None:
         return bytes_of(x)
-    return prod(Layout.of(x).distinct_size) * x.element_size()
+    return Layout.of(x).distinct_bytes

@@ -72,9 +72,9 @@ class Saved:
         return not self.without_values and codec_of(self.form) is None
 
 
-def seen_as(x: Tensor, found: CacheHit[Saved]) -> Saved:
-    """Return the saved tensor in the shape of ``x``; the same object if it has that shape already."""
-    place, saved = CachePlace.of(x), found.entry
+def seen_as(x: Tensor, place: CachePlace, found: CacheHit[Saved]) -> Saved:
+    """Return the saved tensor in the shape of ``x``, which is at ``place``; the same object if it has that shape already."""
+    saved = found.entry
     if place == found.place:
         return saved
     return Saved(Exact(x) if isinstance(saved.form, Exact) else View(place, saved, found.place), saved.record)

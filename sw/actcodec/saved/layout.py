@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 
 import torch
@@ -14,6 +14,8 @@ from torch import Tensor
 _PARTS = 16
 #: ... and least values of a part, a multiple of 8, so that small tensors are not handled value by value.
 _LEAST_PART = 1024
+#: Number of layouts that are held together with their properties.
+_MOST_LAYOUTS = 1 << 12
 
 
 class ReconstructionError(RuntimeError):
@@ -29,17 +31,22 @@ class Layout:
     dtype: torch.dtype
     device: torch.device
 
-    @classmethod
-    def of(cls, x: Tensor) -> Layout:
-        """The layout of ``x``."""
-        return cls(tuple(x.shape), tuple(x.stride()), x.dtype, x.device)
+    @staticmethod
+    def of(x: Tensor) -> Layout:
+        """Return the layout of ``x``; the same object for equal layouts, so that its properties are computed once."""
+        return _layout(x.shape, x.stride(), x.dtype, x.device)
 
-    @property
+    @cached_property
     def distinct_size(self) -> tuple[int, ...]:
         """The size with expanded dimensions (stride 0) counted once."""
         return tuple(1 if stride == 0 else size for size, stride in zip(self.size, self.stride, strict=True))
 
-    @property
+    @cached_property
+    def distinct_bytes(self) -> int:
+        """Bytes of the values, those repeated by expansion counted once."""
+        return prod(self.distinct_size) * self.dtype.itemsize
+
+    @cached_property
     def overlaps(self) -> bool:
         """Return whether several positions may share memory other than by expansion (sliding windows)."""
         reach = 0
@@ -66,17 +73,17 @@ class Layout:
                 joined.append((extent, step))
         return tuple(joined)
 
-    @property
+    @cached_property
     def span(self) -> int:
         """Number of elements from the first value in memory to the last one, both included."""
         return 1 + sum((extent - 1) * step for extent, step in self.joined_axes)
 
-    @property
+    @cached_property
     def dense(self) -> bool:
         """Return whether the distinct values lie side by side in memory."""
         return not self.joined_axes or (len(self.joined_axes) == 1 and self.joined_axes[0][1] == 1)
 
-    @property
+    @cached_property
     def contiguous(self) -> bool:
         """Return whether the strides are those of a new contiguous tensor, also for axes of extent 1, which tell the format."""
         return self.stride == tuple(prod(self.size[axis + 1 :]) for axis in range(len(self.size)))
@@ -88,12 +95,12 @@ class Layout:
                 x = x.narrow(axis, 0, 1)
         return x.contiguous()
 
-    @property
-    def _order(self) -> list[int]:
+    @cached_property
+    def _order(self) -> tuple[int, ...]:
         """The axes in memory order, the one with the longest steps first."""
-        return sorted(range(len(self.size)), key=lambda axis: self.stride[axis], reverse=True)
+        return tuple(sorted(range(len(self.size)), key=lambda axis: self.stride[axis], reverse=True))
 
-    @property
+    @cached_property
     def strides_in_memory(self) -> tuple[int, ...]:
         """Distance between neighbours along each axis in :meth:`in_memory_order`; arbitrary for axes of extent 1."""
         size, order = self.distinct_size, self._order
@@ -131,6 +138,11 @@ class Layout:
         laid_out = torch.empty_strided(self.distinct_size, self.stride, dtype=self.dtype, device=self.device)
         laid_out.copy_(values)
         return laid_out.as_strided(self.size, self.stride)
+
+
+@lru_cache(_MOST_LAYOUTS)
+def _layout(size: torch.Size, stride: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Layout:
+    return Layout(tuple(size), tuple(stride), dtype, device)
 
 
 def parts(count: int) -> Iterator[slice]:

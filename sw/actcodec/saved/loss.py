@@ -15,13 +15,14 @@ called.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from torch import nn
 
-from actcodec.saved.call_stack import running_modules
-
 #: A word for a loss within a name, such as those of ``MSELoss``, ``loss_fn`` and ``SetCriterion``.
 _NAMED = re.compile(r"([Ll]oss|LOSS)(es)?(?![a-z])|[Cc]riteri(on|a)")
+_MOST_NAMES = 1 << 12
 
 
 class Losses:
@@ -29,21 +30,21 @@ class Losses:
 
     Parameters
     ----------
-    model
-        The model of the context.
+    modules
+        The modules of the context's model by their names.
     """
 
-    def __init__(self, model: nn.Module) -> None:
-        self._of_model = {id(module) for module in model.modules()}
-        names = [(name.rpartition(".")[2], module) for name, module in model.named_modules()]
-        named = [module for name, module in names if _NAMED.search(name) or _is_named(module)]
+    def __init__(self, modules: Mapping[str, nn.Module]) -> None:
+        self._of_model = set(map(id, modules.values()))
+        names = [(name.rpartition(".")[2], module) for name, module in modules.items()]
+        named = [module for name, module in names if _means_loss(name) or _is_named(module)]
         whole = [part for module in named if not _has_parameters(module) for part in module.modules()]
         self._losses = {id(module) for module in (*named, *whole)}
         self._behind_network = False
 
-    def running(self) -> bool:
-        """Return whether a tensor that is saved now belongs to a loss."""
-        for module in running_modules():
+    def running(self, modules: Iterable[nn.Module]) -> bool:
+        """Return whether a tensor belongs to a loss that is saved while some modules run, the innermost first."""
+        for module in modules:
             if id(module) in self._losses or _is_named(module):
                 return True
             if id(module) in self._of_model or _has_parameters(module):
@@ -53,7 +54,12 @@ class Losses:
 
 
 def _is_named(module: nn.Module) -> bool:
-    return _NAMED.search(type(module).__name__) is not None
+    return _means_loss(type(module).__name__)
+
+
+@lru_cache(_MOST_NAMES)
+def _means_loss(name: str) -> bool:
+    return _NAMED.search(name) is not None
 
 
 def _has_parameters(module: nn.Module) -> bool:

@@ -11,10 +11,9 @@ as the outer one (the ``max`` inside ``F.cross_entropy`` is ``loss``, a product 
 from __future__ import annotations
 
 import re
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, cast
 
 import torch
@@ -66,6 +65,8 @@ _VIEWS = frozenset(
 # Nodes with one input that turn a parameter into an activation.
 _LOOKUPS = frozenset({"embedding", "index", "indexselect", "gather"})
 _WALK_LIMIT = 64
+#: Number of names whose word is held.
+_MOST_NAMES = 1 << 12
 _PRODUCER_MARK, _WEIGHT_MARK = "actcodec.producer", "actcodec.weight"
 #: Operations of layers: their result is an activation even if the input is trained (an image that is optimised).
 _LAYERS = frozenset({"conv", "norm", "attention", "recurrent", "pool", "dropout"})
@@ -73,20 +74,32 @@ _LAYERS = frozenset({"conv", "norm", "attention", "recurrent", "pool", "dropout"
 _REPEATS = frozenset({"repeat", "repeatinterleave", "tile", "expand", "expandas", "broadcastto"})
 
 
+@lru_cache(_MOST_NAMES)
 def plain(name: str) -> str:
     """Return a function's or node's name in lower case without underscores (``Tensor.__mul__`` -> ``mul``)."""
     return name.replace("_", "").lower()
 
 
+@lru_cache(_MOST_NAMES)
 def canonical(name: str) -> str:
     """Return the word of the vocabulary for a function's name (``conv2d`` -> ``conv``)."""
     bare = plain(name)
     return next((word for pattern, word in _VOCABULARY if pattern.fullmatch(bare)), bare)
 
 
-def _node_name(node: Node) -> str:
+@lru_cache(_MOST_NAMES)
+def _operation_of(name: str) -> str:
     """Return the operation of a node's name (``ConvolutionBackward0`` -> ``convolution``)."""
-    return re.sub(r"backward\d*$", "", plain(node.name()))
+    return re.sub(r"backward\d*$", "", plain(name))
+
+
+@lru_cache(_MOST_NAMES)
+def _producer_of(name: str) -> str | None:
+    """Return the word for the operation of a node's name; None if the node only rearranges or selects values."""
+    operation = _operation_of(name)
+    if operation.endswith("accumulategrad"):
+        return INPUT
+    return None if re.sub(r"(int|withsizes|dim)$", "", operation) in _VIEWS else canonical(operation)
 
 
 def metadata(node: Node) -> dict[str, object]:
@@ -108,11 +121,9 @@ def producer(x: Tensor) -> str:
         mark = metadata(node).get(_PRODUCER_MARK)
         if mark is not None:
             return str(mark)
-        name = _node_name(node)
-        if name.endswith("accumulategrad"):
-            return INPUT
-        if re.sub(r"(int|withsizes|dim)$", "", name) not in _VIEWS:
-            return canonical(name)
+        word = _producer_of(node.name())
+        if word is not None:
+            return word
         node = node.next_functions[0][0] if node.next_functions else None
     return UNKNOWN
 
@@ -129,7 +140,7 @@ def leaf_of(x: Tensor) -> Tensor | None:
         leaf = getattr(node, "variable", None)
         if isinstance(leaf, Tensor):
             return leaf
-        if _node_name(node) in _LOOKUPS:
+        if _operation_of(node.name()) in _LOOKUPS:
             return None
         node = _single_input(node)
     return None
@@ -163,9 +174,9 @@ def source(x: Tensor) -> Source:
     return x.grad_fn, x.output_nr
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Operation:
-    """A torch function in progress."""
+    """A torch function in progress; its arguments are not to be replaced."""
 
     name: str
     args: tuple[Any, ...]
@@ -179,9 +190,25 @@ class Operation:
     of_parts: bool = False  #: True if plain parts replace arguments of other kinds, which may have other axes
     guards: dict[int, Any] = field(default_factory=dict)  #: groups kept of the arguments of 2-norms, by the holder
 
+    def __post_init__(self) -> None:
+        self._tensors = tuple(tensors_in((*self.args, *self.kwargs.values())))
+        self._kinds: tuple[TensorKind | None, ...] | None = None
+        self._storages: tuple[int | None, ...] | None = None
+        self.of_weights: bool | None = None  #: the answer of :meth:`OperationTracker.of_weights`, once it is known
+
     def tensors(self) -> Iterator[Tensor]:
-        """Yield all tensors among the arguments, also in lists and tuples; the activation comes first."""
-        return tensors_in((*self.args, *self.kwargs.values()))
+        """Return an iterator over all tensors among the arguments, also in lists and tuples; the activation comes first."""
+        return iter(self._tensors)
+
+    @property
+    def storages(self) -> tuple[int | None, ...]:
+        """Identities of the storages of all tensors among the arguments; None for those without ordinary memory."""
+        if self._storages is None:
+            self._storages = tuple(
+                x.untyped_storage()._cdata if kind is None else None
+                for x, kind in zip(self._tensors, self._kind_of_each, strict=True)
+            )
+        return self._storages
 
     def argument(self, position: int, name: str, default: Any) -> Any:
         """Return an argument by its position or name; ``default`` if it was not given."""
@@ -193,20 +220,31 @@ class Operation:
         These are all but the first of a convolution, a normalisation, and ``linear``. A product of two matrices has no such
         position.
         """
-        if self.name in ("conv", "norm") or self.function == "linear":
+        if self.has_weights:
             tensors = self.tensors()
             next(tensors, None)
             yield from tensors
+
+    @property
+    def has_weights(self) -> bool:
+        """Return whether all tensors but the first are weights or buffers by their position."""
+        return self.name in ("conv", "norm") or self.function == "linear"
 
     def on_parts(self) -> Operation:
         """Return the same call on the plain parts of its tensors; it shares this object's lists."""
         kwargs = {name: parts_in(value) for name, value in self.kwargs.items()}
         return replace(self, args=tuple(map(parts_in, self.args)), kwargs=kwargs, of_parts=True)
 
-    @cached_property
+    @property
+    def _kind_of_each(self) -> tuple[TensorKind | None, ...]:
+        if self._kinds is None:
+            self._kinds = tuple(map(kind_of, self._tensors))
+        return self._kinds
+
+    @property
     def kinds(self) -> tuple[TensorKind, ...]:
         """Kinds of the tensors that are not ordinary, in the order of the arguments."""
-        return tuple(kind for tensor in self.tensors() if (kind := kind_of(tensor)) is not None)
+        return tuple(filter(None, self._kind_of_each))
 
     @property
     def inside(self) -> TensorKind | None:
@@ -270,7 +308,6 @@ class OperationTracker(TorchFunctionMode):
         self.current: Operation | None = None
         self.on_result = on_result
         self._is_weight = is_weight
-        self._judged: tuple[weakref.ref[Operation] | None, bool] = (None, False)  #: the operation judged last
 
     @untraced
     def __torch_function__(
@@ -298,18 +335,23 @@ class OperationTracker(TorchFunctionMode):
 
     def of_weights(self, operation: Operation) -> bool:
         """Return whether an operation works on weights, and tensors computed from weights, alone; constants do not count."""
-        judged, answer = self._judged
-        if judged is None or judged() is not operation:
-            others = (x for x in operation.tensors() if not self._is_weight(x) and not is_marked_weight(x))
-            constants = all(not x.requires_grad and x.numel() == 1 for x in others)
-            answer = constants and any(self._is_weight(x) or is_marked_weight(x) for x in operation.tensors())
-            self._judged = weakref.ref(operation), answer
-        return answer
+        if operation.of_weights is None:
+            operation.of_weights = self._is_of_weights(operation)
+        return operation.of_weights
+
+    def _is_of_weights(self, operation: Operation) -> bool:
+        found = False
+        for x in operation.tensors():
+            if self._is_weight(x) or is_marked_weight(x):
+                found = True
+            elif x.requires_grad or x.numel() != 1:
+                return False
+        return found
 
 
 def is_parameter(x: Any) -> bool:
     """Return whether ``x`` is a torch parameter (also one that a wrapper such as FSDP put in place of the model's own)."""
-    return isinstance(x, nn.Parameter)
+    return type(x) is nn.Parameter or isinstance(x, nn.Parameter)
 
 
 def low_precision_copy(x: Tensor, operation: Operation) -> Tensor | None:

@@ -85,6 +85,7 @@ class Poles:
 
     def __init__(self) -> None:
         self._factors: Any = WeakTensorKeyDictionary()
+        self._has_factors = False  #: True once there has been one; the dictionary is slow to tell
 
     def saved(self, x: Tensor, saved: Saved, operation: Operation) -> None:
         """Record ``x``, which an operation saves in a codec's form."""
@@ -93,7 +94,7 @@ class Poles:
 
     def read(self, operation: Operation) -> None:
         """Forget the factors of tensors that an operation saves if it is neither a step nor a pole."""
-        if self._factors and not _is_known(plain(operation.function)):
+        if self._has_factors and not _is_known(plain(operation.function)):
             for argument in operation.tensors():
                 self._factors.pop(argument, None)
 
@@ -101,7 +102,7 @@ class Poles:
         """Pass the factors of an operation's arguments on to its result; return the factors whose error it multiplies."""
         factors: list[Factor] = operation.factors
         multiplied: list[Factor] = []
-        if self._factors:
+        if self._has_factors:
             name = plain(operation.function)
             for argument in _at_pole(operation, name):
                 multiplied += self._factors.get(argument, ())
@@ -112,6 +113,7 @@ class Poles:
                 if tensor.grad_fn is not None:
                     mine = {id(factor.saved): factor for factor in (*self._factors.get(tensor, ()), *factors)}
                     self._factors[tensor] = tuple(mine.values())
+                    self._has_factors = True
         return multiplied
 
     def _handed_on(self, name: str, operation: Operation, result: Any) -> Iterator[Factor]:

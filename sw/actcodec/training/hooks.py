@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -139,11 +138,13 @@ class _PlainTorch:
     """Disable function modes and autocast, which must not change a codec's arithmetic, while entered."""
 
     def __enter__(self) -> None:
-        self._contexts: list[AbstractContextManager[Any]] = [torch._C.DisableTorchFunction()]
-        self._contexts += [torch.autocast(kind, enabled=False) for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
-        for context in self._contexts:
-            context.__enter__()
+        self._functions = torch._C.DisableTorchFunction()
+        self._functions.__enter__()  # type: ignore[no-untyped-call]
+        self._autocasts = [torch.autocast(kind, enabled=False) for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+        for autocast in self._autocasts:
+            autocast.__enter__()
 
     def __exit__(self, *raised: Any) -> None:
-        for context in reversed(self._contexts):
-            context.__exit__(*raised)
+        for autocast in reversed(self._autocasts):
+            autocast.__exit__(*raised)
+        self._functions.__exit__(*raised)

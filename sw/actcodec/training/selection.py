@@ -26,13 +26,18 @@ class ModuleSelection:
     """
 
     def __init__(self, model: nn.Module, only: str | Sequence[str] = (), exclude: str | Sequence[str] = ()) -> None:
+        self._known: dict[str, bool] = {}
         self._names = [name for name, _ in model.named_modules()]
         self._only, self._exclude = self._patterns("only", only), self._patterns("exclude", exclude)
 
     def __contains__(self, module: object) -> bool:
         """Return whether tensors saved in this module, named as in ``named_modules()``, are compressed."""
         name = str(module)
-        return (not self._only or _matches(name, self._only)) and not _matches(name, self._exclude)
+        known = self._known.get(name)
+        if known is None:
+            known = (not self._only or _matches(name, self._only)) and not _matches(name, self._exclude)
+            self._known[name] = known
+        return known
 
     def _patterns(self, option: str, given: str | Sequence[str]) -> tuple[str, ...]:
         patterns = (given,) if isinstance(given, str) else tuple(given)

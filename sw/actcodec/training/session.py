@@ -13,6 +13,7 @@ A tensor that an operation saves goes through these steps in order; a tensor tha
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -26,10 +27,10 @@ from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.policy import EXACT, SavedTensor
 from actcodec.saved.attention import RowSums
 from actcodec.saved.cache import CacheHit, CachePlace, TensorCache
-from actcodec.saved.call_stack import checkpoint_saves, compiled_code_runs, running_modules
+from actcodec.saved.call_stack import checkpoint_saves, running
+from actcodec.saved.facts import Facts
 from actcodec.saved.forms import BITS, BitForm, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
-from actcodec.saved.layout import Layout
 from actcodec.saved.loss import Losses
 from actcodec.saved.needs import SIGNS, bears_errors, norm_of
 from actcodec.saved.norms import guarded
@@ -87,14 +88,15 @@ class Session:
     """
 
     def __init__(self, model: nn.Module, compression: Compression, peak: PeakMemory | None = None) -> None:
-        self._model = ModelTensors(model)
+        modules: dict[str, nn.Module] = dict(model.named_modules())
+        self._model = ModelTensors(modules.values())
         self.tracker = OperationTracker(self._finished, self._model.__contains__)
         self.second_order = SecondOrder(compression.limits.double_backward)
         self.statistics = Statistics(peak=peak)
         self._compression = compression
         self._cache: TensorCache[Saved] = TensorCache()
-        self._module_names = {id(module): name for name, module in model.named_modules()}
-        self._losses = None if compression.limits.compress_loss else Losses(model)
+        self._module_names = {id(module): name for name, module in modules.items()}
+        self._losses = None if compression.limits.compress_loss else Losses(modules)
         self._poles = Poles()
         self._may_be_compiled = compiler_is_loaded()  # until the warning has been given
 
@@ -114,27 +116,27 @@ class Session:
 
     def pack(self, x: Tensor) -> Saved:
         """Return the object that the graph holds in place of a tensor that the running operation saves."""
-        operation = self.tracker.current
-        if self._may_be_compiled and compiled_code_runs():
+        operation, (modules, compiled) = self.tracker.current, running()
+        if compiled and self._may_be_compiled:
             self._may_be_compiled = False
             warnings.warn(RUNS_EAGERLY, stacklevel=1)
         kind = None if operation is None else operation.inside
         part = part_of(x) if kind is None else None
         kind = kind_of(x) if kind is None and part is None else kind
         if kind is not None:
-            return self._uncounted(x, WEIGHTS if self._model.own(x, None) else kind.name, Exact(x))
+            return self._uncounted(x, WEIGHTS if self._model.holds(x) else kind.name, Exact(x))
         if part is None:
-            return self._packed(x, operation)
-        saved = self._packed(part.tensor, None if operation is None else operation.on_parts())
+            return self._packed(x, operation, modules)
+        saved = self._packed(part.tensor, None if operation is None else operation.on_parts(), modules)
         whole = Saved(Whole(saved, part.rebuild), saved.record, uncounted=saved.uncounted)
         whole.weights = saved.weights
         return whole
 
-    def _packed(self, x: Tensor, operation: Operation | None) -> Saved:
+    def _packed(self, x: Tensor, operation: Operation | None, modules: Sequence[nn.Module]) -> Saved:
         """Keep a tensor in a form, and record the form with the operation."""
         if operation is not None:
             self._poles.read(operation)
-        saved = self._pack(x, operation)
+        saved = self._pack(x, operation, modules)
         codec = codec_of(saved.form)
         if codec is not None:
             saved.weights.append(weight_of(x, operation))
@@ -155,41 +157,43 @@ class Session:
         for factor in self._poles.finished(operation, result):
             self._keep_exactly(factor.saved, factor.exact)
         if self._compression.observed:
-            self._compression.finished(operation, result, self._module_name())
+            self._compression.finished(operation, result, self._module_name(running().modules))
 
-    def _pack(self, x: Tensor, operation: Operation | None) -> Saved:
+    def _pack(self, x: Tensor, operation: Operation | None, modules: Sequence[nn.Module]) -> Saved:
         if x.numel() == 0:
             return self._uncounted(x, SMALL, Exact(x))
         if x.is_conj():  # its memory holds other values than it has
             return self._uncounted(x, COMPLEX, Exact(x))
-        x = x.resolve_neg()
-        found = self._cache.get(x)
-        if self._model.own(x, operation) or self._is_computed_weight(x, operation):
+        facts = Facts(x.resolve_neg(), operation, modules)
+        found = self._cache.get(facts.memory)
+        if self._model.own(facts) or self._is_computed_weight(facts):
             if found is not None and isinstance(found.entry.form, Exact):
-                return seen_as(x, found)
-            return self._remembered(x, self._uncounted(x, WEIGHTS, Exact(x)))
-        reduced = self._without_values(x, operation, found)
+                return seen_as(facts.tensor, facts.place, found)
+            return self._remembered(facts, self._uncounted(facts.tensor, WEIGHTS, Exact(facts.tensor)))
+        reduced = self._without_values(facts, found)
         if reduced is not None:
             return reduced
-        found = found or self._whole(x, operation)
+        found = found or self._whole(facts)
         if found is None:
-            return self._guarded(x, operation, self._remembered(x, self._first(x, operation)))
-        return self._guarded(x, operation, self._again(x, operation, found))
+            return self._guarded(facts, self._remembered(facts, self._first(facts)))
+        return self._guarded(facts, self._again(facts, found))
 
-    def _is_computed_weight(self, x: Tensor, operation: Operation | None) -> bool:
-        """Return whether ``x`` is computed from weights alone (standardised, merged with adapters)."""
-        return is_marked_weight(x) or (
+    def _is_computed_weight(self, facts: Facts) -> bool:
+        """Return whether a tensor is computed from weights alone (standardised, merged with adapters)."""
+        operation = facts.operation
+        return is_marked_weight(facts.tensor) or (
             operation is not None and not operation.makes_activations and self.tracker.of_weights(operation)
         )
 
-    def _remembered(self, x: Tensor, saved: Saved) -> Saved:
-        self._cache.put(x, saved)
+    def _remembered(self, facts: Facts, saved: Saved) -> Saved:
+        self._cache.put(facts.memory, saved)
         return saved
 
     # 2.: forms that serve one operation only
 
-    def _without_values(self, x: Tensor, operation: Operation | None, found: CacheHit[Saved] | None) -> Saved | None:
+    def _without_values(self, facts: Facts, found: CacheHit[Saved] | None) -> Saved | None:
         """Return the form of a tensor whose values the operation does not need; None if it needs them."""
+        x, operation = facts.tensor, facts.operation
         if operation is None or operation.of_parts or not self._compression.companions:
             return None
         if x.dtype == torch.int64:
@@ -203,7 +207,7 @@ class Session:
         beside = 0 if bits is None else bits.nbytes
         if found is None:
             kept = self._compression.kept_as(x, kind, form)
-            return self._remembered(x, self._counted(x, self._facts(x, operation), kept, beside))
+            return self._remembered(facts, self._counted(facts, self._described(facts), kept, beside))
         if found.entry.record is not None:
             found.entry.beside += beside
             found.entry.record.bytes_compressed += beside
@@ -218,33 +222,33 @@ class Session:
 
     # 3.: memory that is kept already
 
-    def _whole(self, x: Tensor, operation: Operation | None) -> CacheHit[Saved] | None:
+    def _whole(self, facts: Facts) -> CacheHit[Saved] | None:
         """Return the kept form of a larger tensor if it serves for a part of it as it is and without much work."""
-        whole = self._cache.whole(x)
+        whole = self._cache.whole(facts.memory)
         if whole is None or isinstance(whole.entry.form, Exact):
             return whole
-        if whole.entry.record is None or prod(Layout.of(x).distinct_size) < _LEAST_PART * whole.place.layout.span:
+        if whole.entry.record is None or prod(facts.layout.distinct_size) < _LEAST_PART * whole.place.layout.span:
             return None
-        codec = self._compression.codec_for(x, self._facts(x, operation), operation)
+        codec = self._compression.codec_for(facts.tensor, self._described(facts), facts.operation)
         return None if _is_too_weak(whole.entry, codec) else whole
 
-    def _again(self, x: Tensor, operation: Operation | None, found: CacheHit[Saved]) -> Saved:
+    def _again(self, facts: Facts, found: CacheHit[Saved]) -> Saved:
         """Handle an operation that saves memory which is kept already: the stronger form serves both."""
-        saved = found.entry
+        x, operation, saved = facts.tensor, facts.operation, found.entry
         if saved.record is None:
-            self._count(x, operation, saved)
-            return seen_as(x, found)
-        tensor = self._facts(x, operation)
+            self._count(facts, saved)
+            return seen_as(x, facts.place, found)
+        tensor = self._described(facts)
         saved.record.add_user(tensor.consumer)
         if not isinstance(saved.form, Exact):
             codec = self._compression.codec_for(x, tensor, operation)
             if _is_too_weak(saved, codec):
                 kept = self._compression.kept(x, tensor, codec, operation)
                 saved.record.uncoded = "" if codec is not None else self._compression.uncoded(x, tensor)
-                return self._remembered(x, self._strengthened(x, kept, found, saved.record))
-        return seen_as(x, found)
+                return self._remembered(facts, self._strengthened(facts.place, kept, found, saved.record))
+        return seen_as(x, facts.place, found)
 
-    def _strengthened(self, x: Tensor, kept: Kept, found: CacheHit[Saved], record: TensorRecord) -> Saved:
+    def _strengthened(self, place: CachePlace, kept: Kept, found: CacheHit[Saved], record: TensorRecord) -> Saved:
         """Put ``kept`` in place of the kept form, or beside it; both share the record."""
         weak = found.entry
         # Signs that survive rounding stay with the operations that hold them.
@@ -255,7 +259,7 @@ class Session:
         self._compression.counted(kept.form, record)
         record.bytes_compressed += both.beside
         if not weak.without_values and not signs_stay:
-            weak.form = seen_from(found.place, both, CachePlace.of(x))
+            weak.form = seen_from(found.place, both, place)
         return both
 
     def _keep_exactly(self, saved: Saved, exact: Exact) -> None:
@@ -270,17 +274,18 @@ class Session:
             saved.record.bytes_compressed += saved.beside
         saved.form = exact
 
-    def _count(self, x: Tensor, operation: Operation | None, saved: Saved) -> None:
+    def _count(self, facts: Facts, saved: Saved) -> None:
         """Count a statistic or vector that an operation kept, when another operation saves it as an activation."""
-        kept_exactly = saved.uncounted in (STATISTICS, SMALL)
-        if not kept_exactly or not x.is_floating_point() or x.ndim < LEAST_RANK or made_for_itself(x, operation):
+        x, kept_exactly = facts.tensor, saved.uncounted in (STATISTICS, SMALL)
+        if not kept_exactly or not x.is_floating_point() or x.ndim < LEAST_RANK or made_for_itself(facts):
             return
         kept = self._compression.kept_as(x, EXACT, saved.form)
-        saved.record = self._record(x, self._facts(x, operation), kept)
-        self.statistics.add_uncounted(saved.uncounted, -distinct_bytes(x), -saved.form.nbytes)
+        saved.record = self._record(facts, self._described(facts), kept)
+        self.statistics.add_uncounted(saved.uncounted, -facts.nbytes, -saved.form.nbytes)
 
-    def _guarded(self, x: Tensor, operation: Operation | None, saved: Saved) -> Saved:
+    def _guarded(self, facts: Facts, saved: Saved) -> Saved:
         """Return ``saved``, with exact values where a 2-norm that the operation takes would lose its gradient."""
+        x, operation = facts.tensor, facts.operation
         norm = None if operation is None else norm_of(operation, x)
         if operation is None or norm is None:
             return saved
@@ -295,28 +300,29 @@ class Session:
 
     # 4.: tensors that are saved for the first time
 
-    def _first(self, x: Tensor, operation: Operation | None) -> Saved:
+    def _first(self, facts: Facts) -> Saved:
+        x, operation = facts.tensor, facts.operation
         if x.dtype == torch.bool:
             return self._uncounted(x, MASKS, BitForm.of(x) or Exact(x))
-        tensor = self._facts(x, operation)
+        tensor = self._described(facts)
         if not x.is_floating_point():
             return self._uncounted(x, COMPLEX if x.is_complex() else integers_of(tensor.consumer), Exact(x))
         if x.ndim < LEAST_RANK:
             return self._uncounted(x, SMALL, Exact(x))
         if _PARAMETRIZATION in tensor.module.split("."):
             return self._uncounted(x, WEIGHTS, Exact(x))
-        auxiliary = made_for_itself(x, operation)
+        auxiliary = made_for_itself(facts)
         may_be_mask = tensor.consumer in _MASKING if auxiliary else tensor.consumer == "mul" and not x.requires_grad
         mask = BitForm.of(x) if may_be_mask else None
         if mask is not None:
             form, kind = (mask, BITS) if self._compression.companions else (Exact(x), EXACT)
-            return self._counted(x, replace(tensor, producer="mask"), self._compression.kept_as(x, kind, form))
+            return self._counted(facts, replace(tensor, producer="mask"), self._compression.kept_as(x, kind, form))
         if auxiliary:
             # Made inside the operation and not differentiable: a statistic.
             sums = RowSums.of(x, operation) if operation is not None and operation.name == "attention" else None
             return self._uncounted(x, STATISTICS, sums or Exact(x))
         codec = self._compression.codec_for(x, tensor, operation)
-        saved = self._counted(x, tensor, self._compression.kept(x, tensor, codec, operation))
+        saved = self._counted(facts, tensor, self._compression.kept(x, tensor, codec, operation))
         if saved.record is not None:
             saved.record.uncoded = "" if codec is not None else self._compression.uncoded(x, tensor)
             self._compression.counted(saved.form, saved.record)
@@ -329,19 +335,19 @@ class Session:
         self.statistics.add_uncounted(what, distinct_bytes(x), form.nbytes)
         return Saved(form, uncounted=what)
 
-    def _counted(self, x: Tensor, tensor: SavedTensor, kept: Kept, beside: int = 0) -> Saved:
+    def _counted(self, facts: Facts, tensor: SavedTensor, kept: Kept, beside: int = 0) -> Saved:
         """Keep an activation."""
-        return Saved(kept.form, self._record(x, tensor, kept), beside=beside)
+        return Saved(kept.form, self._record(facts, tensor, kept), beside=beside)
 
-    def _record(self, x: Tensor, tensor: SavedTensor, kept: Kept) -> TensorRecord:
+    def _record(self, facts: Facts, tensor: SavedTensor, kept: Kept) -> TensorRecord:
         """Return a new entry in the statistics for an activation."""
         record = TensorRecord(
             name=tensor.module,
             op=tensor.producer,
             shape=tensor.shape,
-            dtype=dtype_name(x.dtype),
+            dtype=dtype_name(facts.layout.dtype),
             codec=kept.codec,
-            bytes_original=distinct_bytes(x),
+            bytes_original=facts.nbytes,
             bytes_compressed=kept.form.nbytes,
             relative_error=kept.relative_error,
             saved_by=(tensor.consumer,),
@@ -350,18 +356,23 @@ class Session:
         self.statistics.records.append(record)
         return record
 
-    def _facts(self, x: Tensor, operation: Operation | None) -> SavedTensor:
+    def _described(self, facts: Facts) -> SavedTensor:
+        """Return the properties of a tensor that rules test."""
+        x, operation = facts.tensor, facts.operation
         consumer = operation.name if operation is not None else CHECKPOINT if checkpoint_saves() else UNKNOWN
         # A checkpoint recomputes from one reconstruction, so that the error is that of an input of the model.
         smooth = bears_errors(operation, x) if operation is not None else consumer == CHECKPOINT
         function = "" if operation is None else plain(operation.function)
-        loss = self._losses is not None and consumer != CHECKPOINT and self._losses.running()
-        return SavedTensor(producer(x), consumer, tuple(x.shape), x.dtype, self._module_name(), smooth, function, loss)
+        loss = self._losses is not None and consumer != CHECKPOINT and self._losses.running(facts.modules)
+        module = self._module_name(facts.modules)
+        return SavedTensor(producer(x), consumer, facts.layout.size, x.dtype, module, smooth, function, loss)
 
-    def _module_name(self) -> str:
-        """Return the name of the innermost running module of the model; empty outside all of them."""
-        names = (self._module_names.get(id(module)) for module in running_modules())
-        return next((name for name in names if name is not None), "")
+    def _module_name(self, modules: Sequence[nn.Module]) -> str:
+        """Return the name of the innermost of the running modules that is in the model; empty outside all of them."""
+        for module in modules:
+            if id(module) in self._module_names:
+                return self._module_names[id(module)]
+        return ""
 
 
 def _is_too_weak(saved: Saved, codec: Codec | None) -> bool:

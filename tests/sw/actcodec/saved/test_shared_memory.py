@@ -7,7 +7,7 @@ import actcodec
 import pytest
 import torch
 from actcodec.policies.catalog import POLICY_NAMES
-from actcodec.saved.cache import TensorCache
+from actcodec.saved.cache import Memory, TensorCache
 from actcodec.saved.layout import Layout
 from actcodec.training import Policy, Rule, policy
 from codecs_for_tests import ExactCodec
@@ -270,16 +270,16 @@ def test_nothing_lives_on_in_the_cache():
 
     cache, x = TensorCache(), torch.randn(4, 6)
     entry = Entry()
-    cache.put(x, entry)
-    assert cache.get(x.t()).entry is entry
-    assert cache.whole(x[1:]).entry is entry
-    assert cache.get(x[1:]) is None
-    assert cache.get(x.view(torch.int32)) is None
+    cache.put(Memory(x), entry)
+    assert cache.get(Memory(x.t())).entry is entry
+    assert cache.whole(Memory(x[1:])).entry is entry
+    assert cache.get(Memory(x[1:])) is None
+    assert cache.get(Memory(x.view(torch.int32))) is None
     assert len(cache) == 1
     del entry
     assert len(cache) == 0
-    assert cache.get(x) is None
-    assert cache.whole(x[1:]) is None
+    assert cache.get(Memory(x)) is None
+    assert cache.whole(Memory(x[1:])) is None
 
 
 class Attention(nn.Module):
