@@ -22,11 +22,6 @@ class CachePlace(NamedTuple):
     offset: int  #: in elements
     layout: Layout
 
-    @classmethod
-    def of(cls, x: Tensor) -> CachePlace:
-        """Return the place of ``x``."""
-        return cls(int(x.storage_offset()), Layout.of(x))
-
     @property
     def region(self) -> tuple[int, tuple[tuple[int, int], ...]]:
         """Offset, extents and steps, the same for all shapes in which the same memory can be seen without a copy."""
@@ -41,17 +36,15 @@ class CachePlace(NamedTuple):
 class Memory:
     """The memory in which a tensor has its values: storage, version, dtype, and place within the storage."""
 
-    __slots__ = ("key", "place", "storage")
+    __slots__ = ("address", "key", "layout", "place", "storage")
 
     def __init__(self, x: Tensor) -> None:
         self.storage = x.untyped_storage()
-        self.key: _Key = self.storage._cdata, x._version, x.dtype
-        self.place = CachePlace.of(x)
-
-    @property
-    def address(self) -> int:
-        """Identity of the storage; another storage may have it once this one is freed."""
-        return self.key[0]
+        #: Identity of the storage, which another storage may have once this one is freed.
+        self.address = self.storage._cdata
+        self.key: _Key = self.address, x._version, x.dtype
+        self.layout = Layout.of(x)
+        self.place = CachePlace(int(x.storage_offset()), self.layout)
 
 
 @dataclass(frozen=True, eq=False)

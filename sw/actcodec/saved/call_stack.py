@@ -68,7 +68,7 @@ def torch_function(caller: str) -> str | None:
     functions, found = _written_in_python(), None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:  # a plain loop, because every call of a torch function waits for it
-        module = _module_of(frame)
+        module: str = frame.f_globals.get("__name__", "")
         if module != caller:
             if not module.startswith(_TORCH) or module.startswith(_MODULES):
                 break

@@ -35,14 +35,13 @@ class Exact:
     gradient: :meth:`tensor` raises as autograd does without hooks.
     """
 
-    def __init__(self, x: Tensor) -> None:
+    __slots__ = ("_tensor", "_version", "nbytes")
+
+    def __init__(self, x: Tensor, nbytes: int | None = None) -> None:
         self._tensor = x.detach()
         self._version = x._version
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the distinct values."""
-        return distinct_bytes(self._tensor)
+        #: Bytes of the distinct values.
+        self.nbytes = distinct_bytes(x) if nbytes is None else nbytes
 
     @property
     def changed(self) -> bool:
@@ -51,7 +50,7 @@ class Exact:
 
     def tensor(self) -> Tensor:
         """Return the tensor; RuntimeError if it was changed in place."""
-        if self.changed:
+        if self._tensor._version != self._version:
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: "
                 f"[{self._tensor.type()} {list(self._tensor.shape)}] is at version {self._tensor._version}; "

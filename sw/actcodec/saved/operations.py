@@ -107,18 +107,13 @@ def metadata(node: Node) -> dict[str, object]:
     return cast(dict[str, object], node.metadata)
 
 
-def _single_input(node: Node) -> Node | None:
-    inputs = node.next_functions
-    return inputs[0][0] if len(inputs) == 1 else None
-
-
 def producer(x: Tensor) -> str:
     """Return the operation that computed ``x``, found through views and copies; ``input`` if it has no gradient function."""
     node = x.grad_fn
     for _ in range(_WALK_LIMIT):
         if node is None:
             return INPUT
-        mark = metadata(node).get(_PRODUCER_MARK)
+        mark = node.metadata.get(_PRODUCER_MARK)  # type: ignore[attr-defined]
         if mark is not None:
             return str(mark)
         word = _producer_of(node.name())
@@ -142,7 +137,10 @@ def leaf_of(x: Tensor) -> Tensor | None:
             return leaf
         if _operation_of(node.name()) in _LOOKUPS:
             return None
-        node = _single_input(node)
+        inputs = node.next_functions
+        if len(inputs) != 1:
+            return None
+        node = inputs[0][0]
     return None
 
 
@@ -159,9 +157,12 @@ def is_marked_weight(x: Tensor) -> bool:
     for _ in range(_WALK_LIMIT):
         if node is None or getattr(node, "variable", None) is not None:
             return False
-        if _WEIGHT_MARK in metadata(node):
+        if _WEIGHT_MARK in node.metadata:  # type: ignore[operator]
             return True
-        node = _single_input(node)
+        inputs = node.next_functions
+        if len(inputs) != 1:
+            return False
+        node = inputs[0][0]
     return False
 
 
@@ -296,13 +297,14 @@ class OperationTracker(TorchFunctionMode):
     on_result
         Called with every function that has ended, and its result.
     is_weight
-        Tells parameters and buffers; tensors computed from these alone are marked as weights.
+        Tells parameters and buffers by the tensor and its storage (:attr:`Operation.storages`); tensors computed from these
+        alone are marked as weights.
     """
 
     def __init__(
         self,
         on_result: Callable[[Operation, Any], None] | None = None,
-        is_weight: Callable[[Tensor], bool] = lambda x: False,
+        is_weight: Callable[[Tensor, int | None], bool] = lambda x, storage: False,
     ) -> None:
         super().__init__()
         self.current: Operation | None = None
@@ -341,8 +343,8 @@ class OperationTracker(TorchFunctionMode):
 
     def _is_of_weights(self, operation: Operation) -> bool:
         found = False
-        for x in operation.tensors():
-            if self._is_weight(x) or is_marked_weight(x):
+        for x, storage in zip(operation.tensors(), operation.storages, strict=True):
+            if self._is_weight(x, storage) or is_marked_weight(x):
                 found = True
             elif x.requires_grad or x.numel() != 1:
                 return False

@@ -23,6 +23,10 @@ class ModelTensors:
         """Return whether ``x`` shares memory with a parameter or buffer, or is a parameter at all (FSDP makes its own)."""
         return is_parameter(x) or any(storage._cdata in self._storages for storage in storages_of(x))
 
+    def has(self, x: Tensor, storage: int | None) -> bool:
+        """As ``x in self`` for a tensor whose storage has the identity ``storage``; None if it has no ordinary memory."""
+        return x in self if storage is None else storage in self._storages or is_parameter(x)
+
     def holds(self, x: Tensor) -> bool:
         """Return whether ``x`` is a parameter or buffer, or only rearranges or converts one."""
         return x in self or self._is_copy(x)
@@ -30,11 +34,11 @@ class ModelTensors:
     def own(self, facts: Facts) -> bool:
         """Return whether a tensor that an operation saves is a parameter, a buffer, or a copy of one."""
         x, operation = facts.tensor, facts.operation
-        if facts.memory.address in self._storages or is_parameter(x) or self._is_copy(x):
+        if self.has(x, facts.address) or self._is_copy(x):
             return True
         if operation is None:
             return False
-        if facts.is_argument and _is_weight(facts.memory.address, operation):
+        if facts.is_argument and _is_weight(facts.address, operation):
             return True
         copied = low_precision_copy(x, operation) if x.grad_fn is None and not x.requires_grad else None
         return copied is not None and (copied in self or any(copied is weight for weight in _weights(operation)))

@@ -25,6 +25,10 @@ NO_TRANSFORMS = (
     "torch.func.grad, vjp, jacrev and hessian do not run together with saved-tensor hooks: use torch.autograd.grad or "
     "torch.func.jacfwd, or compute them outside of compress_activations"
 )
+#: Disables function modes, which must not change a codec's arithmetic, while entered.
+_NoFunctionModes = torch._C.DisableTorchFunction
+#: Devices whose autocast may be on.
+_AUTOCAST = ("cpu", "cuda")
 _TORCH_REFUSES = "support saved tensor hooks"
 _TAKEN_OUT = (
     "a context of torch's hooks or function modes that was opened before this compression was closed while it was enabled, and "
@@ -119,8 +123,11 @@ def in_checkpoint() -> bool:
 @untraced
 def _pack(session: Session, x: Tensor) -> Saved:
     """Pack hook: return the object that the graph holds in place of a tensor that autograd saves."""
-    with _PlainTorch():
-        return session.pack(x)
+    with _NoFunctionModes():
+        if not _autocast_is_on():
+            return session.pack(x)
+        with _NoAutocast():
+            return session.pack(x)
 
 
 @untraced
@@ -130,21 +137,22 @@ def _unpack(second_order: SecondOrder, saved: Saved) -> Tensor:
     if isinstance(form, Exact):
         return form.tensor()
     second_order.unpacked(saved)
-    with _PlainTorch(), torch.no_grad(), naming("" if saved.record is None else saved.record.name):
+    with _NoFunctionModes(), _NoAutocast(), torch.no_grad(), naming("" if saved.record is None else saved.record.name):
         return form.tensor()
 
 
-class _PlainTorch:
-    """Disable function modes and autocast, which must not change a codec's arithmetic, while entered."""
+def _autocast_is_on() -> bool:
+    return any(map(torch.is_autocast_enabled, _AUTOCAST))
+
+
+class _NoAutocast:
+    """Disable autocast, which must not change a codec's arithmetic, while entered."""
 
     def __enter__(self) -> None:
-        self._functions = torch._C.DisableTorchFunction()
-        self._functions.__enter__()  # type: ignore[no-untyped-call]
-        self._autocasts = [torch.autocast(kind, enabled=False) for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
-        for autocast in self._autocasts:
-            autocast.__enter__()
+        self._contexts = [torch.autocast(kind, enabled=False) for kind in _AUTOCAST if torch.is_autocast_enabled(kind)]
+        for context in self._contexts:
+            context.__enter__()  # type: ignore[no-untyped-call]
 
     def __exit__(self, *raised: Any) -> None:
-        for autocast in reversed(self._autocasts):
-            autocast.__exit__(*raised)
-        self._functions.__exit__(*raised)
+        for context in reversed(self._contexts):
+            context.__exit__(*raised)

@@ -29,7 +29,7 @@ from actcodec.saved.attention import RowSums
 from actcodec.saved.cache import CacheHit, CachePlace, TensorCache
 from actcodec.saved.call_stack import checkpoint_saves, running
 from actcodec.saved.facts import Facts
-from actcodec.saved.forms import BITS, BitForm, Exact, Form, distinct_bytes
+from actcodec.saved.forms import BITS, BitForm, Exact, Form
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.loss import Losses
 from actcodec.saved.needs import SIGNS, bears_errors, norm_of
@@ -90,7 +90,7 @@ class Session:
     def __init__(self, model: nn.Module, compression: Compression, peak: PeakMemory | None = None) -> None:
         modules: dict[str, nn.Module] = dict(model.named_modules())
         self._model = ModelTensors(modules.values())
-        self.tracker = OperationTracker(self._finished, self._model.__contains__)
+        self.tracker = OperationTracker(self._finished, self._model.has)
         self.second_order = SecondOrder(compression.limits.double_backward)
         self.statistics = Statistics(peak=peak)
         self._compression = compression
@@ -124,7 +124,7 @@ class Session:
         part = part_of(x) if kind is None else None
         kind = kind_of(x) if kind is None and part is None else kind
         if kind is not None:
-            return self._uncounted(x, WEIGHTS if self._model.holds(x) else kind.name, Exact(x))
+            return self._uncounted(WEIGHTS if self._model.holds(x) else kind.name, Exact(x))
         if part is None:
             return self._packed(x, operation, modules)
         saved = self._packed(part.tensor, None if operation is None else operation.on_parts(), modules)
@@ -161,15 +161,15 @@ class Session:
 
     def _pack(self, x: Tensor, operation: Operation | None, modules: Sequence[nn.Module]) -> Saved:
         if x.numel() == 0:
-            return self._uncounted(x, SMALL, Exact(x))
+            return self._uncounted(SMALL, Exact(x, 0))
         if x.is_conj():  # its memory holds other values than it has
-            return self._uncounted(x, COMPLEX, Exact(x))
+            return self._uncounted(COMPLEX, Exact(x))
         facts = Facts(x.resolve_neg(), operation, modules)
-        found = self._cache.get(facts.memory)
+        found = self._cache.get(facts)
         if self._model.own(facts) or self._is_computed_weight(facts):
             if found is not None and isinstance(found.entry.form, Exact):
                 return seen_as(facts.tensor, facts.place, found)
-            return self._remembered(facts, self._uncounted(facts.tensor, WEIGHTS, Exact(facts.tensor)))
+            return self._remembered(facts, self._uncounted(WEIGHTS, Exact(facts.tensor, facts.nbytes)))
         reduced = self._without_values(facts, found)
         if reduced is not None:
             return reduced
@@ -186,7 +186,7 @@ class Session:
         )
 
     def _remembered(self, facts: Facts, saved: Saved) -> Saved:
-        self._cache.put(facts.memory, saved)
+        self._cache.put(facts, saved)
         return saved
 
     # 2.: forms that serve one operation only
@@ -198,7 +198,7 @@ class Session:
             return None
         if x.dtype == torch.int64:
             positions = WindowPositions.of(x, operation)
-            return None if positions is None else self._uncounted(x, POOL_INDICES, positions)
+            return None if positions is None else self._uncounted(POOL_INDICES, positions, facts.nbytes)
         shape = ShapeOnly.of(x, operation)
         bits = None if shape is not None or self._has_regions(x, operation, found) else regions_of(x, operation)
         form, kind = (bits, BITS) if shape is None else (shape, SHAPE)
@@ -224,7 +224,7 @@ class Session:
 
     def _whole(self, facts: Facts) -> CacheHit[Saved] | None:
         """Return the kept form of a larger tensor if it serves for a part of it as it is and without much work."""
-        whole = self._cache.whole(facts.memory)
+        whole = self._cache.whole(facts)
         if whole is None or isinstance(whole.entry.form, Exact):
             return whole
         if whole.entry.record is None or prod(facts.layout.distinct_size) < _LEAST_PART * whole.place.layout.span:
@@ -303,14 +303,15 @@ class Session:
     def _first(self, facts: Facts) -> Saved:
         x, operation = facts.tensor, facts.operation
         if x.dtype == torch.bool:
-            return self._uncounted(x, MASKS, BitForm.of(x) or Exact(x))
+            return self._uncounted(MASKS, BitForm.of(x) or Exact(x, facts.nbytes), facts.nbytes)
         tensor = self._described(facts)
         if not x.is_floating_point():
-            return self._uncounted(x, COMPLEX if x.is_complex() else integers_of(tensor.consumer), Exact(x))
+            kind = COMPLEX if x.is_complex() else integers_of(tensor.consumer)
+            return self._uncounted(kind, Exact(x, facts.nbytes))
         if x.ndim < LEAST_RANK:
-            return self._uncounted(x, SMALL, Exact(x))
+            return self._uncounted(SMALL, Exact(x, facts.nbytes))
         if _PARAMETRIZATION in tensor.module.split("."):
-            return self._uncounted(x, WEIGHTS, Exact(x))
+            return self._uncounted(WEIGHTS, Exact(x, facts.nbytes))
         auxiliary = made_for_itself(facts)
         may_be_mask = tensor.consumer in _MASKING if auxiliary else tensor.consumer == "mul" and not x.requires_grad
         mask = BitForm.of(x) if may_be_mask else None
@@ -320,7 +321,7 @@ class Session:
         if auxiliary:
             # Made inside the operation and not differentiable: a statistic.
             sums = RowSums.of(x, operation) if operation is not None and operation.name == "attention" else None
-            return self._uncounted(x, STATISTICS, sums or Exact(x))
+            return self._uncounted(STATISTICS, sums or Exact(x, facts.nbytes), facts.nbytes)
         codec = self._compression.codec_for(x, tensor, operation)
         saved = self._counted(facts, tensor, self._compression.kept(x, tensor, codec, operation))
         if saved.record is not None:
@@ -330,9 +331,9 @@ class Session:
 
     # The account
 
-    def _uncounted(self, x: Tensor, what: str, form: Form) -> Saved:
-        """Keep a tensor that is no activation."""
-        self.statistics.add_uncounted(what, distinct_bytes(x), form.nbytes)
+    def _uncounted(self, what: str, form: Form, nbytes: int | None = None) -> Saved:
+        """Keep a tensor of ``nbytes`` bytes that is no activation; they are those of the form unless given."""
+        self.statistics.add_uncounted(what, form.nbytes if nbytes is None else nbytes, form.nbytes)
         return Saved(form, uncounted=what)
 
     def _counted(self, facts: Facts, tensor: SavedTensor, kept: Kept, beside: int = 0) -> Saved:
