@@ -42,6 +42,8 @@ _LAYOUTS = {torch._mkldnn: ONEDNN}  # type: ignore[attr-defined]
 #: Local names, which are found faster, because every operation calls these functions.
 _is_transformed, _is_functional = torch._C._functorch.is_functorch_wrapped_tensor, torch._is_functional_tensor
 _STRIDED = torch.strided
+#: Classes whose tensors are their own plain parts.
+_PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def kind_of(x: Tensor) -> TensorKind | None:
@@ -128,7 +130,7 @@ def part_of(x: Tensor) -> TensorPart | None:
 
 def plain_part(x: Tensor) -> Tensor:
     """Return the plain part of ``x`` without its history; ``x`` itself if there is none."""
-    if type(x) is Tensor or _is_transformed(x):
+    if type(x) in _PLAIN or _is_transformed(x):
         return x
     if not overrides_dispatch(x):
         return x if kind_of(x) is not None or isinstance(x, torch.nn.Parameter) else x.detach().as_subclass(Tensor)

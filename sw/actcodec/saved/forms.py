@@ -15,6 +15,8 @@ from actcodec.saved.layout import Layout, parts
 
 #: Used in place of a codec's name for lossless forms of one or two bits per value.
 BITS = "bits"
+#: Number of values of a mask, and number of values that are looked at before all of them.
+_VALUES_OF_MASKS, _FEW = 2, 64
 
 
 class Form(Protocol):
@@ -84,6 +86,8 @@ class BitForm:
         if not x.is_floating_point():
             return None
         flat = Layout.of(x).in_memory_order(x)
+        if len(set(flat[:_FEW].tolist())) > _VALUES_OF_MASKS:  # most tensors that are no masks show it at once
+            return None
         scale = flat.amax()
         if not bool((scale > 0) & torch.isfinite(scale)):
             return None

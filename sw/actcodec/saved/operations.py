@@ -193,7 +193,7 @@ class Operation:
 
     def __post_init__(self) -> None:
         self._tensors = tuple(tensors_in((*self.args, *self.kwargs.values())))
-        self._kinds: tuple[TensorKind | None, ...] | None = None
+        self._kinds: tuple[TensorKind, ...] | None = None
         self._storages: tuple[int | None, ...] | None = None
         self.of_weights: bool | None = None  #: the answer of :meth:`OperationTracker.of_weights`, once it is known
 
@@ -204,12 +204,21 @@ class Operation:
     @property
     def storages(self) -> tuple[int | None, ...]:
         """Identities of the storages of all tensors among the arguments; None for those without ordinary memory."""
-        if self._storages is None:
-            self._storages = tuple(
-                x.untyped_storage()._cdata if kind is None else None
-                for x, kind in zip(self._tensors, self._kind_of_each, strict=True)
-            )
-        return self._storages
+        return self._storages if self._storages is not None else self._examined()[1]
+
+    @property
+    def kinds(self) -> tuple[TensorKind, ...]:
+        """Kinds of the tensors that are not ordinary, in the order of the arguments."""
+        return self._kinds if self._kinds is not None else self._examined()[0]
+
+    def _examined(self) -> tuple[tuple[TensorKind, ...], tuple[int | None, ...]]:
+        """Find kinds and storages, once."""
+        kinds = tuple(map(kind_of, self._tensors))
+        self._kinds = tuple(filter(None, kinds))
+        self._storages = tuple(
+            x.untyped_storage()._cdata if kind is None else None for x, kind in zip(self._tensors, kinds, strict=True)
+        )
+        return self._kinds, self._storages
 
     def argument(self, position: int, name: str, default: Any) -> Any:
         """Return an argument by its position or name; ``default`` if it was not given."""
@@ -237,22 +246,13 @@ class Operation:
         return replace(self, args=tuple(map(parts_in, self.args)), kwargs=kwargs, of_parts=True)
 
     @property
-    def _kind_of_each(self) -> tuple[TensorKind | None, ...]:
-        if self._kinds is None:
-            self._kinds = tuple(map(kind_of, self._tensors))
-        return self._kinds
-
-    @property
-    def kinds(self) -> tuple[TensorKind, ...]:
-        """Kinds of the tensors that are not ordinary, in the order of the arguments."""
-        return tuple(filter(None, self._kind_of_each))
-
-    @property
     def inside(self) -> TensorKind | None:
         """Return the kind of an argument whose inner tensors may be saved; None if only the arguments themselves are saved."""
+        if not self.kinds:
+            return None
         among_jagged = self.name == "attention"
         without_part = (kind_of(x) for x in self.tensors() if plain_part(x) is x or (among_jagged and is_jagged(x)))
-        return next((kind for kind in without_part if kind is not None and kind.wraps), None) if self.kinds else None
+        return next((kind for kind in without_part if kind is not None and kind.wraps), None)
 
     @property
     def makes_activations(self) -> bool:
@@ -353,7 +353,9 @@ class OperationTracker(TorchFunctionMode):
 
 def is_parameter(x: Any) -> bool:
     """Return whether ``x`` is a torch parameter (also one that a wrapper such as FSDP put in place of the model's own)."""
-    return type(x) is nn.Parameter or isinstance(x, nn.Parameter)
+    kind = type(x)
+    # The class of parameters asks for this mark first, in Python.
+    return kind is nn.Parameter or (getattr(x, "_is_param", False) if kind is Tensor else isinstance(x, nn.Parameter))
 
 
 def low_precision_copy(x: Tensor, operation: Operation) -> Tensor | None:

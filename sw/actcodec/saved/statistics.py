@@ -29,13 +29,10 @@ _NOTHING = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Bytes:
     original: int = 0
     kept: int = 0
-
-
-_NO_BYTES = _Bytes()
 
 
 @dataclass
@@ -86,8 +83,11 @@ class Statistics:
 
     def add_uncounted(self, what: str, original: int, kept: int) -> None:
         """Add the bytes of a distinct tensor that is no activation, before and after packing; negative numbers remove them."""
-        before = self._uncounted.get(what, _NO_BYTES)
-        self._uncounted[what] = _Bytes(before.original + original, before.kept + kept)
+        counted = self._uncounted.get(what)
+        if counted is None:
+            counted = self._uncounted[what] = _Bytes()
+        counted.original += original
+        counted.kept += kept
 
     @property
     def not_counted(self) -> dict[str, int]:
@@ -149,12 +149,12 @@ class Statistics:
     @property
     def index_bytes_original(self) -> int:
         """Original bytes of the indices of max pools, int64."""
-        return self._uncounted.get(POOL_INDICES, _NO_BYTES).original
+        return self._uncounted.get(POOL_INDICES, _Bytes()).original
 
     @property
     def index_bytes_compressed(self) -> int:
         """Bytes kept of the indices of max pools."""
-        return self._uncounted.get(POOL_INDICES, _NO_BYTES).kept
+        return self._uncounted.get(POOL_INDICES, _Bytes()).kept
 
     @property
     def bytes_original(self) -> int:

@@ -116,27 +116,24 @@ class Session:
 
     def pack(self, x: Tensor) -> Saved:
         """Return the object that the graph holds in place of a tensor that the running operation saves."""
-        operation, (modules, compiled) = self.tracker.current, running()
-        if compiled and self._may_be_compiled:
-            self._may_be_compiled = False
-            warnings.warn(RUNS_EAGERLY, stacklevel=1)
+        operation = self.tracker.current
         kind = None if operation is None else operation.inside
         part = part_of(x) if kind is None else None
         kind = kind_of(x) if kind is None and part is None else kind
         if kind is not None:
             return self._uncounted(WEIGHTS if self._model.holds(x) else kind.name, Exact(x))
         if part is None:
-            return self._packed(x, operation, modules)
-        saved = self._packed(part.tensor, None if operation is None else operation.on_parts(), modules)
+            return self._packed(x, operation)
+        saved = self._packed(part.tensor, None if operation is None else operation.on_parts())
         whole = Saved(Whole(saved, part.rebuild), saved.record, uncounted=saved.uncounted)
         whole.weights = saved.weights
         return whole
 
-    def _packed(self, x: Tensor, operation: Operation | None, modules: Sequence[nn.Module]) -> Saved:
+    def _packed(self, x: Tensor, operation: Operation | None) -> Saved:
         """Keep a tensor in a form, and record the form with the operation."""
         if operation is not None:
             self._poles.read(operation)
-        saved = self._pack(x, operation, modules)
+        saved = self._pack(x, operation)
         codec = codec_of(saved.form)
         if codec is not None:
             saved.weights.append(weight_of(x, operation))
@@ -159,12 +156,12 @@ class Session:
         if self._compression.observed:
             self._compression.finished(operation, result, self._module_name(running().modules))
 
-    def _pack(self, x: Tensor, operation: Operation | None, modules: Sequence[nn.Module]) -> Saved:
+    def _pack(self, x: Tensor, operation: Operation | None) -> Saved:
         if x.numel() == 0:
             return self._uncounted(SMALL, Exact(x, 0))
         if x.is_conj():  # its memory holds other values than it has
             return self._uncounted(COMPLEX, Exact(x))
-        facts = Facts(x.resolve_neg(), operation, modules)
+        facts = Facts(x.resolve_neg(), operation)
         found = self._cache.get(facts)
         if self._model.own(facts) or self._is_computed_weight(facts):
             if found is not None and isinstance(found.entry.form, Exact):
@@ -359,13 +356,16 @@ class Session:
 
     def _described(self, facts: Facts) -> SavedTensor:
         """Return the properties of a tensor that rules test."""
-        x, operation = facts.tensor, facts.operation
+        x, operation, (modules, compiled) = facts.tensor, facts.operation, running()
+        if compiled and self._may_be_compiled:
+            self._may_be_compiled = False
+            warnings.warn(RUNS_EAGERLY, stacklevel=1)
         consumer = operation.name if operation is not None else CHECKPOINT if checkpoint_saves() else UNKNOWN
         # A checkpoint recomputes from one reconstruction, so that the error is that of an input of the model.
         smooth = bears_errors(operation, x) if operation is not None else consumer == CHECKPOINT
         function = "" if operation is None else plain(operation.function)
-        loss = self._losses is not None and consumer != CHECKPOINT and self._losses.running(facts.modules)
-        module = self._module_name(facts.modules)
+        loss = self._losses is not None and consumer != CHECKPOINT and self._losses.running(modules)
+        module = self._module_name(modules)
         return SavedTensor(producer(x), consumer, facts.layout.size, x.dtype, module, smooth, function, loss)
 
     def _module_name(self, modules: Sequence[nn.Module]) -> str:
