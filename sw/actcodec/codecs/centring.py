@@ -158,6 +158,9 @@ def _moments(maps: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Return sums and sums of squares of (n, channels, values) along axis 2, or 0, float64 (n or 1, channels)."""
     rows = maps.flatten(0, 1) if axis else maps.flatten(1)
     values = max(_PIECE, piece_values(rows.numel(), rows.device))
+    if rows.numel() <= values:
+        sums, squares = _sums(rows, axis // 2)
+        return sums.view(-1, maps.shape[1]), squares.view(-1, maps.shape[1])
     found = [_sums(piece, axis // 2) for piece in torch.split(rows, max(1, values // rows.shape[1]))]
     sums, squares = (torch.cat(parts) if axis else torch.stack(parts).sum(0) for parts in zip(*found, strict=True))
     return sums.view(-1, maps.shape[1]), squares.view(-1, maps.shape[1])
@@ -167,11 +170,19 @@ def _sums(piece: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Return sums and sums of squares of a matrix along an axis, in float32 or, where squares leave its range, in float64."""
     values = piece.to(torch.float32)
     sums, squares = values.sum(axis), _squares(values, axis)
-    held = (squares >= _LEAST_SQUARE) & (squares <= _MOST_SQUARE) | ((squares == 0) & (sums == 0))
-    if not bool(held.all()):
+    if not _are_held(sums, squares):
         values = piece.to(torch.float64)
         sums, squares = values.sum(axis), _squares(values, axis)
     return sums.to(torch.float64), squares
+
+
+def _are_held(sums: Tensor, squares: Tensor) -> bool:
+    """Return whether float32 holds all sums of squares: none is beyond its range, and each zero is one of zeros alone."""
+    least, most = torch.stack(torch.aminmax(squares)).tolist()
+    if least >= _LEAST_SQUARE:
+        return bool(most <= _MOST_SQUARE)
+    held = (squares >= _LEAST_SQUARE) & (squares <= _MOST_SQUARE) | ((squares == 0) & (sums == 0))
+    return bool(held.all())
 
 
 def _squares(values: Tensor, axis: int) -> Tensor:

@@ -17,9 +17,9 @@ from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
 from actcodec.policies import kernels
 from actcodec.policies.few_bits import FewBitsWarning, warning_of
 from actcodec.policies.policy import CODED_DTYPES, EXACT, GroupObserver, Policy, SavedTensor
-from actcodec.saved.forms import Coded, Exact, Form, distinct_bytes
+from actcodec.saved.facts import Facts
+from actcodec.saved.forms import Coded, Exact, Form
 from actcodec.saved.kept import Kept
-from actcodec.saved.layout import Layout
 from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation
 from actcodec.saved.second_order import weight_of
 from actcodec.saved.statistics import Statistics, TensorRecord, relative_error
@@ -65,10 +65,10 @@ class Limits:
         if not is_whole(self.min_bytes, 0):
             raise UserError(f"min_bytes = {self.min_bytes!r} is not allowed: use a whole number, 0 or more")
 
-    def leave_out(self, x: Tensor, tensor: SavedTensor) -> bool:
+    def leave_out(self, facts: Facts, tensor: SavedTensor) -> bool:
         """Return whether a tensor is kept exactly."""
         return (
-            distinct_bytes(x) < self.min_bytes
+            facts.nbytes < self.min_bytes
             or (tensor.consumer == CHECKPOINT and not self.checkpoints)
             or tensor.module not in self.modules
         )
@@ -112,12 +112,13 @@ class Compression:
         """Return whether the policy's observer follows operations that end."""
         return self._observer is not None
 
-    def codec_for(self, x: Tensor, tensor: SavedTensor, operation: Operation | None) -> Codec | None:
+    def codec_for(self, facts: Facts, tensor: SavedTensor) -> Codec | None:
         """Return the policy's codec for a tensor; None for tensors that stay exact under any policy."""
+        x, operation = facts.tensor, facts.operation
         unsuitable = (
             x.ndim < LEAST_RANK
-            or Layout.of(x).overlaps
-            or self.limits.leave_out(x, tensor)
+            or facts.layout.overlaps
+            or self.limits.leave_out(facts, tensor)
             or (tensor.consumer == UNKNOWN and x.grad_fn is None)
             or (operation is not None and operation.is_side_argument(x))
         )
@@ -135,12 +136,12 @@ class Compression:
         """Return whether the policy compresses anything."""
         return bool(self._policy.codecs_of_rules)
 
-    def uncoded(self, x: Tensor, tensor: SavedTensor) -> str:
+    def uncoded(self, facts: Facts, tensor: SavedTensor) -> str:
         """Return the reason why a tensor without codec is kept exactly though the policy compresses tensors like it.
 
         The reason is empty if the policy or the limits of the context leave the tensor out.
         """
-        if x.ndim < LEAST_RANK or self.limits.leave_out(x, tensor):
+        if facts.tensor.ndim < LEAST_RANK or self.limits.leave_out(facts, tensor):
             return ""
         if not tensor.smooth and self._policy.choose(replace(tensor, smooth=True)) is not None:
             return _UNKNOWN if tensor.consumer == UNKNOWN else f"what {tensor.function} saves, whose gradient bears no error"
@@ -148,10 +149,11 @@ class Compression:
             return f"activations in {str(tensor.dtype).removeprefix('torch.')}"
         return ""
 
-    def kept(self, x: Tensor, tensor: SavedTensor, codec: Codec | None, operation: Operation | None) -> Kept:
+    def kept(self, facts: Facts, tensor: SavedTensor, codec: Codec | None) -> Kept:
         """Compress a tensor with ``codec``; keep it as it is for None, or if the codec cannot hold its values."""
+        x, operation = facts.tensor, facts.operation
         if codec is None:
-            return self.kept_as(x, LOSS if tensor.loss else EXACT, Exact(x))
+            return self.kept_as(x, LOSS if tensor.loss else EXACT, Exact(x, facts.nbytes))
         choice = self._choices
         self._choices += 1
         if self._observer is not None:
@@ -166,7 +168,7 @@ class Compression:
                 return self.kept_as(x, codec.name, Coded(x, codec), choice)
         except UnfitValuesError as error:
             self._refused(error, tensor.module)
-            return self.kept(x, tensor, None, operation)
+            return self.kept(facts, tensor, None)
 
     def kept_as(self, x: Tensor, codec: str, form: Form, choice: int | None = None) -> Kept:
         """Return a form of ``x`` with its error, if errors are measured."""

@@ -226,22 +226,22 @@ class Session:
             return whole
         if whole.entry.record is None or prod(facts.layout.distinct_size) < _LEAST_PART * whole.place.layout.span:
             return None
-        codec = self._compression.codec_for(facts.tensor, self._described(facts), facts.operation)
+        codec = self._compression.codec_for(facts, self._described(facts))
         return None if _is_too_weak(whole.entry, codec) else whole
 
     def _again(self, facts: Facts, found: CacheHit[Saved]) -> Saved:
         """Handle an operation that saves memory which is kept already: the stronger form serves both."""
-        x, operation, saved = facts.tensor, facts.operation, found.entry
+        x, saved = facts.tensor, found.entry
         if saved.record is None:
             self._count(facts, saved)
             return seen_as(x, facts.place, found)
         tensor = self._described(facts)
         saved.record.add_user(tensor.consumer)
         if not isinstance(saved.form, Exact):
-            codec = self._compression.codec_for(x, tensor, operation)
+            codec = self._compression.codec_for(facts, tensor)
             if _is_too_weak(saved, codec):
-                kept = self._compression.kept(x, tensor, codec, operation)
-                saved.record.uncoded = "" if codec is not None else self._compression.uncoded(x, tensor)
+                kept = self._compression.kept(facts, tensor, codec)
+                saved.record.uncoded = "" if codec is not None else self._compression.uncoded(facts, tensor)
                 return self._remembered(facts, self._strengthened(facts.place, kept, found, saved.record))
         return seen_as(x, facts.place, found)
 
@@ -319,10 +319,10 @@ class Session:
             # Made inside the operation and not differentiable: a statistic.
             sums = RowSums.of(x, operation) if operation is not None and operation.name == "attention" else None
             return self._uncounted(STATISTICS, sums or Exact(x, facts.nbytes), facts.nbytes)
-        codec = self._compression.codec_for(x, tensor, operation)
-        saved = self._counted(facts, tensor, self._compression.kept(x, tensor, codec, operation))
+        codec = self._compression.codec_for(facts, tensor)
+        saved = self._counted(facts, tensor, self._compression.kept(facts, tensor, codec))
         if saved.record is not None:
-            saved.record.uncoded = "" if codec is not None else self._compression.uncoded(x, tensor)
+            saved.record.uncoded = "" if codec is not None else self._compression.uncoded(facts, tensor)
             self._compression.counted(saved.form, saved.record)
         return saved
 
