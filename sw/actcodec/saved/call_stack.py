@@ -27,8 +27,8 @@ _TORCH = f"{torch.__name__}."
 _MODULES = nn.modules.__name__
 #: Modules with functions between the code that saves a tensor and the pack hook.
 _BETWEEN = (__package__, "actcodec.training", torch.autograd.function.__name__, "torch._dynamo")
-#: Module of the compiler, and the class whose call makes the functions that stand in the place of compiled ones.
-_COMPILER, _COMPILED = "torch._dynamo.eval_frame", "_TorchDynamoContext"
+#: Module of the compiler, and the method that makes the functions that stand in the place of compiled ones.
+_COMPILER, _COMPILED = "torch._dynamo.eval_frame", "_TorchDynamoContext.__call__."
 
 
 class Running(NamedTuple):
@@ -40,14 +40,15 @@ class Running(NamedTuple):
 
 def running() -> Running:
     """Return the running code."""
-    call, compiled = nn.Module._call_impl.__code__, _compiled_calls() if _COMPILER in sys.modules else ()
-    modules, is_compiled = [], False
+    call, modules, is_compiled = nn.Module._call_impl.__code__, [], False
+    compiler = sys.modules.get(_COMPILER)
+    file = None if compiler is None else compiler.__file__
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:  # a plain loop, because every saved tensor waits for it
         code = frame.f_code
         if code is call:
             modules.append(frame.f_locals["self"])
-        elif id(code) in compiled:
+        elif code.co_filename == file and code.co_qualname.startswith(_COMPILED):
             is_compiled = True
         frame = frame.f_back
     return Running(modules, is_compiled)
@@ -68,7 +69,7 @@ def torch_function(caller: str) -> str | None:
     functions, found = _written_in_python(), None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:  # a plain loop, because every call of a torch function waits for it
-        module: str = frame.f_globals.get("__name__", "")
+        module: str = frame.f_globals.get("__name__") or ""
         if module != caller:
             if not module.startswith(_TORCH) or module.startswith(_MODULES):
                 break
@@ -94,19 +95,6 @@ def _frames() -> Iterator[FrameType]:
 def _module_of(frame: FrameType) -> str:
     """Return the name of the Python module whose code a frame runs."""
     return str(frame.f_globals.get("__name__"))
-
-
-@cache
-def _compiled_calls() -> frozenset[int]:
-    """Return the identities of the code objects of the functions that call compiled ones."""
-    return frozenset(_inner_codes(getattr(sys.modules[_COMPILER], _COMPILED).__call__.__code__))
-
-
-def _inner_codes(code: CodeType) -> Iterator[int]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield id(constant)
-            yield from _inner_codes(constant)
 
 
 @cache

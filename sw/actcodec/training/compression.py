@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -229,10 +228,15 @@ class Compression:
             warnings.warn(f'{found}: {consequence}; nonfinite="{RAISE}" raises instead', stacklevel=2)
 
 
-@contextmanager
-def naming(module: str) -> Iterator[None]:
-    """Put the name of the module before the message of a mismatch between backends."""
-    try:
-        yield
-    except MismatchError as error:
-        raise MismatchError(f"{module}: {error}" if module else str(error)) from None
+class naming:  # noqa: N801
+    """Put the name of the module before the message of a mismatch between backends, while entered."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, raised: BaseException | None, trace: object) -> None:
+        if isinstance(raised, MismatchError) and self._module:
+            raise MismatchError(f"{self._module}: {raised}") from None
