@@ -71,16 +71,24 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """A small GPT: 4 blocks of width 192, 256 letters, 256 positions."""
+    """A small GPT: 4 blocks, 256 positions.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    width
+        Channels of a token.
+    vocabulary
+        Number of letters.
+    """
+
+    def __init__(self, width: int = _WIDTH, vocabulary: int = _VOCABULARY) -> None:
         super().__init__()
-        self.letters, self.positions = nn.Embedding(_VOCABULARY, _WIDTH), nn.Embedding(_TOKENS, _WIDTH)
-        self.blocks = nn.ModuleList(Block(_WIDTH, _HEADS) for _ in range(_DEPTH))
-        self.norm, self.head = nn.LayerNorm(_WIDTH), nn.Linear(_WIDTH, _VOCABULARY)
+        self.letters, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(_TOKENS, width)
+        self.blocks = nn.ModuleList(Block(width, _HEADS) for _ in range(_DEPTH))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map letters, int64 (N, T), to logits (N, 256, T)."""
+        """Map letters, int64 (N, T), to logits (N, vocabulary, T)."""
         x = self.letters(x) + self.positions(torch.arange(x.shape[1]))
         for block in self.blocks:
             x = block(x)

@@ -2,9 +2,11 @@
 
     python benchmarks/step_time.py
     python benchmarks/step_time.py --threads 1 --policies blpa,blpa-coded --rounds 5 --no-page
+    python benchmarks/step_time.py --threads 1 --policies none,sfpr --networks resnet18,gpt --only-policies --no-page
 
 Networks have 64 and 128 channels: ResNet-like, two basic blocks of 64 channels at 32 x 32 and two of 128 at 16 x 16; VGG-like,
-two convolutions each of 64 channels at 32 x 32 and of 128 at 16 x 16. Images are random numbers, the optimiser is SGD with
+two convolutions each of 64 channels at 32 x 32 and of 128 at 16 x 16. By name there are also ResNet-18 at 32 x 32, and a GPT of
+four blocks of width 256 on texts of 64 letters, half as many as images. Images are random numbers, the optimiser is SGD with
 momentum. Codecs compute with backend ``native`` where they have a choice.
 
 All ways take a step in turn, in one process, so that other load of the machine affects all alike. The figure is processor time
@@ -36,6 +38,7 @@ from actcodec.study.models import ResNet, Vgg
 from cdu_tools.errors import MissingToolError
 from cdu_tools.files import write_whole
 from cdu_tools.marks import Marks
+from compiled_networks import Gpt
 from digest import Table, wrapped
 from torch import Tensor, nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
@@ -51,8 +54,12 @@ OTHERS = (CHECKPOINTS, ON_CPU, BF16, *FEW)
 NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "resnet": partial(ResNet, width=64, depth=2, stages=2),
     "vgg": partial(Vgg, width=64, depth=2, stages=2),
+    "resnet18": partial(ResNet, width=64, depth=2, stages=4),
+    "gpt": partial(Gpt, width=256, vocabulary=512),
 }
-_CLASSES, _SIDE = 10, 32
+#: Networks of the page.
+_PAGE_NETWORKS = ("resnet", "vgg")
+_CLASSES, _SIDE, _LETTERS, _LENGTH = 10, 32, 512, 64
 #: Rows and columns of the page; the others are in the file.
 SHOWN = (
     PLAIN,
@@ -129,6 +136,14 @@ def available() -> list[str]:
     return list(filter(runs, POLICY_NAMES))
 
 
+def batch_of(network: str, count: int) -> tuple[Tensor, Tensor]:
+    """Images and labels, or half as many texts and the letters that follow."""
+    if network == "gpt":
+        letters = torch.randint(_LETTERS, (count // 2, _LENGTH + 1))
+        return letters[:, :-1].contiguous(), letters[:, 1:].contiguous()
+    return torch.randn(count, 3, _SIDE, _SIDE), torch.randint(_CLASSES, (count,))
+
+
 class Way:
     """One way to take a step, with a network of its own."""
 
@@ -138,7 +153,7 @@ class Way:
         self.name = name
         self._model = checkpointed(model) if name == CHECKPOINTS else model
         self._optimizer = torch.optim.SGD(self._model.parameters(), 0.01, momentum=0.9)
-        self._images, self._labels = torch.randn(batch, 3, _SIDE, _SIDE), torch.randint(_CLASSES, (batch,))
+        self._images, self._labels = batch_of(network, batch)
         self._policy = None if name in (PLAIN, *OTHERS) else policy_of(name)
         self.kept = float("nan")  #: ratio of what autograd keeps for activations to what is left of it
         if name in FEW:
@@ -228,13 +243,15 @@ def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--policies", help="names with commas between; all unless given")
-    parser.add_argument("--networks", default=",".join(NETWORKS))
+    parser.add_argument("--networks", default=",".join(_PAGE_NETWORKS), help=f"{', '.join(NETWORKS)}, with commas between")
+    parser.add_argument("--only-policies", action="store_true", help="leave out other ways to save memory")
     parser.add_argument("--batch", type=int, default=16, help="images")
     parser.add_argument("--threads", default="1,2", help="numbers with commas between")
     parser.add_argument("--rounds", type=int, default=9, help="steps of each way that count")
     parser.add_argument("--no-page", action="store_true", help="print the table, and write nothing")
     arguments = parser.parse_args()
-    names = [*OTHERS, *(arguments.policies.split(",") if arguments.policies else available())]
+    others = () if arguments.only_policies else OTHERS
+    names = [*others, *(arguments.policies.split(",") if arguments.policies else available())]
     places = [(network, int(threads)) for network in arguments.networks.split(",") for threads in arguments.threads.split(",")]
     rows = [row for place in places for row in measure(names, place[0], arguments.batch, place[1], arguments.rounds)]
     table = table_of(rows)

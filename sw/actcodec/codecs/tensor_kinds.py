@@ -50,7 +50,7 @@ def kind_of(x: Tensor) -> TensorKind | None:
     """Return the kind of a tensor without ordinary memory; None for ordinary tensors."""
     if _is_transformed(x):
         return TRANSFORMED
-    if overrides_dispatch(x):
+    if type(x) not in _PLAIN and overrides_dispatch(x):
         return TensorKind(f"tensors of the class {type(x).__name__}", "compress a plain tensor of its values", wraps=True)
     if x.is_nested:
         return NESTED

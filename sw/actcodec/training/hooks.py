@@ -124,7 +124,7 @@ def in_checkpoint() -> bool:
 def _pack(session: Session, x: Tensor) -> Saved:
     """Pack hook: return the object that the graph holds in place of a tensor that autograd saves."""
     with _NoFunctionModes():
-        if not _autocast_is_on():
+        if not torch._C._is_any_autocast_enabled():
             return session.pack(x)
         with _NoAutocast():
             return session.pack(x)
@@ -139,10 +139,6 @@ def _unpack(second_order: SecondOrder, saved: Saved) -> Tensor:
     second_order.unpacked(saved)
     with _NoFunctionModes(), _NoAutocast(), torch.no_grad(), naming("" if saved.record is None else saved.record.name):
         return form.tensor()
-
-
-def _autocast_is_on() -> bool:
-    return any(map(torch.is_autocast_enabled, _AUTOCAST))
 
 
 class _NoAutocast:
