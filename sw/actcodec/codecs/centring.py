@@ -25,6 +25,9 @@ from actcodec.golden.pieces import piece_values
 
 #: Least ratio of mean to standard deviation of a channel that counts as far from zero: three bits of a scale around zero.
 FAR = 8.0
+#: Part of the mean square of a channel far from zero that its mean, or the means of its maps, have at least: by the definition
+#: of FAR it is 1 - 1 / (FAR**2 + 1).
+_LEAST_SHARE = 1 - 2 / FAR**2
 #: Least number of values with a centre of their own; with fewer, the centre would cost more than a bit per value.
 LEAST_VALUES = 32
 #: Range of the sums of squares that float32 holds in full.
@@ -66,14 +69,18 @@ class Centres:
         axis = 2 if length > 1 else 0  # with maps of single values, sums over the samples are as small
         sums, squares = _moments(maps, axis)
         mean, square = sums.sum(0) / (n * length), squares.sum(0) / (n * length)
+        by_map = n > 1 and length >= LEAST_VALUES
+        means = sums / length if by_map else mean[None]
+        if not bool((means.square().mean(0) > _LEAST_SHARE * square).any()):
+            return None
         far = _far(mean.square(), square)
-        apart = _apart(sums / length, square) if n > 1 and length >= LEAST_VALUES else torch.zeros_like(far)
+        apart = _apart(means, square) if by_map else torch.zeros_like(far)
         if not bool((far | apart).any()):
             return None
         least, greatest = maps.amin(axis).view(-1, view[1]), maps.amax(axis).view(-1, view[1])
         chosen = (far | apart) & (least.amin(0) != 0) & (greatest.amax(0) != 0)
         if bool((apart & chosen).any()):
-            centres = sums / length
+            centres = means
         else:
             centres, least, greatest = mean[None], least.amin(0, keepdim=True), greatest.amax(0, keepdim=True)
         if not bool(chosen.any()):
