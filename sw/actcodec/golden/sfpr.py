@@ -105,13 +105,10 @@ def scales_of(largest: Tensor, S: float, scale_bits: int, dtype: torch.dtype) ->
     if not (isfinite(S) and S > 0):
         raise UserError(f"S = {S!r} is not allowed: use a positive finite number")
     check_scale_bits(scale_bits)
-    exact = torch.where(largest > 0, largest.reciprocal() * (SCALE_UNIT * float(S)), float(SCALE_UNIT))
+    exact = torch.where(largest > 0, SCALE_UNIT * float(S) / largest, float(SCALE_UNIT))
     k = rounded_scales(exact, scale_bits)
     r = reciprocals(k, SFPR_RECIPROCAL_BITS)
-    greatest = torch.finfo(dtype).max / SCALE_UNIT
-    if greatest >= 2.0**SCALE_EXPONENT_LIMIT:  # no reciprocal is greater
-        return k, r
-    limit = torch.full_like(largest, greatest)
+    limit = torch.full_like(largest, torch.finfo(dtype).max / SCALE_UNIT)
     # Rounding may move the code of the largest finite number beyond it.
     beyond = ((largest * k).round() >= VALUE_MAX) & (r > limit)
     return k, torch.where(beyond, rounded_scales(limit, SFPR_RECIPROCAL_BITS, down=True), r)
@@ -140,7 +137,7 @@ def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, expone
 
 def reciprocals(k: Tensor, bits: int = max(RECIPROCAL_BITS)) -> Tensor:
     """Return 1 / k of float32 multipliers, the double quotient rounded half to even to ``bits`` significand bits; float32."""
-    return rounded_scales(k.to(torch.float64).reciprocal(), bits)
+    return rounded_scales(1 / k.to(torch.float64), bits)
 
 
 def check_scale_bits(scale_bits: int) -> None:
