@@ -13,7 +13,7 @@ namespace gmc {
 
 // A code word, first bit lowest.
 struct Word {
-    uint16_t bits : 12, length : 4;
+    uint16_t bits, length;
 };
 
 // The symbol of a code word, and the word's length.
@@ -163,14 +163,15 @@ struct Gmc {
         using namespace gmc;
         Block block;
         fold(q, block);
-        uint8_t body[ROOM];
+        uint8_t before_body[sizeof(uint64_t) + ROOM], *body = before_body + sizeof(uint64_t);
+        store(before_body, uint64_t(0));
         Writer to(body);
         int category = std::bit_width(unsigned(std::abs(q[0])));
         uint64_t dc = (q[0] < 0) | (std::abs(q[0]) - (1 << category >> 1)) << 1;
         Word word = TABLES.classes[FIRST][block.pairs[0]];
         to.put(dc | uint64_t(word.bits) << category, category + word.length);
         for (int u = 0; u < BLOCK_SIDE; ++u) {
-            int pair = block.pairs[u], mask = gathered(block.present[u] & ONES);
+            unsigned pair = unsigned(block.pairs[u]), mask = gathered(block.present[u] & ONES);
             Word mask_a = TABLES.masks[pair % CLASSES][mask % 16], mask_b = TABLES.masks[pair / CLASSES][mask / 16];
             word = u + 1 < BLOCK_SIDE ? TABLES.classes[pair][block.pairs[u + 1]] : Word();
             int masks = mask_a.length + mask_b.length, count = masks + word.length;
@@ -198,7 +199,8 @@ struct Gmc {
         // Each step of a block waits for the one before; steps of other blocks fill the time.
         Reader readers[TOGETHER];
         Read blocks[TOGETHER];
-        int dc[TOGETHER], pairs[TOGETHER];
+        int dc[TOGETHER];
+        unsigned pairs[TOGETHER];
         uint8_t copies[TOGETHER][ROOM] = {};
         auto each = [](auto use) {
             for (int i = 0; i < TOGETHER; ++i) use(i);
@@ -225,7 +227,7 @@ struct Gmc {
         for (int u = 0; u < BLOCK_SIDE; ++u)
             each([&](int i) {
                 Reader& from = readers[i];
-                int pair = pairs[i];
+                unsigned pair = pairs[i];
                 uint64_t bits = from.next();
                 Symbol mask_a = TABLES.mask[pair % CLASSES][bits % (1 << GMC_MASK_BITS)];
                 bits >>= mask_a.length;
@@ -260,7 +262,7 @@ struct Gmc {
     static constexpr int ROOM = GMC_MAX_BODY_BYTES + 2 * sizeof(uint64_t);
 
     // Returns the classes of the column behind the one with classes `pair`, whose code words `bits` begin with.
-    static int read_classes(int pair, uint64_t bits, gmc::Reader& from) {
+    static unsigned read_classes(unsigned pair, uint64_t bits, gmc::Reader& from) {
         using namespace gmc;
         Symbol a = TABLES.a[TABLES.row_a[pair]][bits % (1 << GMC_A_BITS)];
         bits >>= a.length;
@@ -299,9 +301,12 @@ struct Gmc {
         store(q, (x & load<WholeCodes>(block.present)) | load<WholeCodes>(block.values));
     }
 
-    // The head, and the body up to its last byte that is not zero; the category stands before the body if that is long.
+    // The head, and the body up to its last byte that is not zero; the category stands before the body if that is long. There
+    // are 8 zeros before the body.
     static uint8_t* finish(uint8_t* body, int bytes, int category, uint8_t* out) {
-        while (bytes && !body[bytes - 1]) --bytes;
+        constexpr int STEP = sizeof(uint64_t);
+        while (bytes > STEP && !load<uint64_t>(body + bytes - STEP)) bytes -= STEP;
+        bytes = std::max(bytes - std::countl_zero(load<uint64_t>(body + bytes - STEP)) / 8, 0);
         if (bytes <= GMC_SHORT_BYTES && category < GMC_MAX_CATEGORY) {
             *out++ = uint8_t(bytes << 3 | category);
             std::memcpy(out, body, GMC_SHORT_BYTES);

@@ -70,7 +70,7 @@ struct PairInverse {
         TwoInts out[HALF_SIDE];
         TwoBytes columns[HALF_SIDE];
         transform(coefficients, out);
-        for (int x = 0; x < HALF_SIDE; ++x) columns[x] = narrowed(clamped(out[x], VALUE_MIN, VALUE_MAX));
+        for (int x = 0; x < HALF_SIDE; ++x) columns[x] = saturated(out[x]);
         turn(columns, samples);
     }
 };
@@ -95,7 +95,7 @@ class Quantizer {
             // The sign is taken off and put back by xor and subtraction.
             TwoInts sign = coefficients[i] >> 31;
             TwoInts quotient = (((((coefficients[i] ^ sign) - sign) + added_[i]) >> shifts_[i]) ^ sign) - sign;
-            rows[i] = narrowed(clamped(quotient, VALUE_MIN, VALUE_MAX));
+            rows[i] = saturated(quotient);
         }
         turn(rows, q);
     }
@@ -169,14 +169,19 @@ int64_t jpeg_act_encode(const void* x, int format, int64_t rows, int64_t columns
             TwoInts coefficients[HALF_SIDE];
             Place place(block, blocks);
             const T* from = static_cast<const T*>(x) + place.top * columns + place.left;
+            auto whole_row = [&](int i) { return scaled<VALUE_MIN, VALUE_MAX>(load8(from + i * columns), k[place.scale[i]]); };
             auto row = [&](int i) {
                 Ints numbers = {0, 1, 2, 3, 4, 5, 6, 7}, zero = {};
                 if (i >= place.height) return zero;
                 Ints some = scaled<VALUE_MIN, VALUE_MAX>(load_some(from + i * columns, place.width), k[place.scale[i]]);
                 return numbers < int32_t(place.width) ? some : zero;
             };
-            for (int i = 0; i < HALF_SIDE; ++i)
-                samples[i] = __builtin_convertvector(beside(row(i), row(i + HALF_SIDE)), TwoShorts);
+            auto load_rows = [&](auto row) {
+                for (int i = 0; i < HALF_SIDE; ++i)
+                    samples[i] = __builtin_convertvector(beside(row(i), row(i + HALF_SIDE)), TwoShorts);
+            };
+            if (place.height == BLOCK_SIDE && place.width == BLOCK_SIDE) load_rows(whole_row);
+            else load_rows(row);
             forward(samples, coefficients);
             quantize(coefficients, q);
         });

@@ -26,9 +26,14 @@ inline TwoBytes narrowed(TwoInts x) {
 }
 inline TwoShorts widened(TwoBytes x) { return __builtin_convertvector(x, TwoShorts); }
 
-inline TwoInts clamped(TwoInts x, int low, int high) {
+// Limited to int8.
+inline TwoBytes saturated(TwoInts x) {
+#ifdef __AVX512F__
+    return std::bit_cast<TwoBytes>(_mm512_cvtsepi32_epi8(std::bit_cast<__m512i>(x)));
+#else
     TwoInts zero = {};
-    return greatest(least(x, zero + high), zero + low);
+    return narrowed(greatest(least(x, zero + VALUE_MAX), zero + VALUE_MIN));
+#endif
 }
 
 // sums + the products of pairs, the two of a pair added.
