@@ -119,7 +119,8 @@ class Reader {
 
     uint64_t next() const {
         uint64_t bits = load<uint64_t>(start + place / 8) >> place % 8;
-        int count = std::clamp(left, 0, 64);
+        // std::clamp would pass through vector registers.
+        int none = left >> 31, all = (64 - left) >> 31, count = (left & ~(none | all)) | (all & 64);
 #ifdef __BMI2__
         return _bzhi_u64(bits, count);
 #else
