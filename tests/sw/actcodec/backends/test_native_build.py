@@ -171,24 +171,33 @@ def _near_halves():
 
 @pytest.mark.parametrize("processor", _PROCESSORS)
 def test_every_width_of_vectors_gives_the_golden_bytes(processor, tmp_path, monkeypatch):
-    """Check the kernels of mode jpeg-act as other processors than this one have them."""
+    """Check the kernels of modes sfpr and jpeg-act as other processors than this one have them."""
     if not re.search(rf"\b{_PROCESSORS[processor]}\b", Path("/proc/cpuinfo").read_text()):
         pytest.skip(f"this processor has no {_PROCESSORS[processor]}")
     folder = build.files(build.__package__)
     (tmp_path / "constants.h").write_text(build.constants())
-    for name in (*build._HEADERS, "jpeg_act.cpp"):
+    kept = ("jpeg_act.cpp", "sfpr.cpp")
+    for name in (*build._HEADERS, *kept):
         (tmp_path / name).write_text((folder / name).read_text())
     options = [option for option in build._OPTIONS if option not in ("-O3", "-march=native")]
-    options += ["-O1", *f"-march={processor}".split(), "-shared", "jpeg_act.cpp", "-o", "kernels.so"]
+    options += ["-O1", *f"-march={processor}".split(), "-shared", *kept, "-o", "kernels.so"]
     subprocess.run([build.compiler(), *options], cwd=tmp_path, check=True)
     native.kernels()  # the statistics are those of this processor, and are kept
     monkeypatch.setattr(native, "library", lambda: tmp_path / "kernels.so")
-    monkeypatch.setattr(native, "sources", lambda: {"jpeg_act.cpp": (tmp_path / "jpeg_act.cpp").read_text()})
+    monkeypatch.setattr(native, "sources", lambda: {name: (tmp_path / name).read_text() for name in kept})
     others = native.Kernels()
     called = []
     monkeypatch.setattr(modes, "kernels", lambda: lambda name, *job: called.append(name) or others(name, *job))
     odd = torch.randn(3, 2, 13, 21, generator=torch.Generator().manual_seed(0)) * 3
     odd[0, 0, 0, :3] = torch.tensor([torch.nan, torch.inf, -torch.inf])
+    for x in (odd, _near_halves()):
+        golden, found = (
+            actcodec.codec("sfpr", backend=backend, nonfinite="saturate", S=1.0, scale_bits=24)
+            for backend in ("torch", "native")
+        )
+        packed = golden.compress(x)
+        assert found.compress(x).to_bytes() == packed.to_bytes()
+        assert torch.equal(found.decompress(packed), golden.decompress(packed))
     # The inverse transform of the first two fits 16 bits between its passes, that of the last needs 64 bits.
     for name, precision in (("jpeg-gmc", (8, 0)), ("jpeg-act", (13, 1)), ("jpeg-gmc", (12, 2)), ("jpeg-act", (13, 4))):
         for x, rounding in (
@@ -210,7 +219,7 @@ def test_every_width_of_vectors_gives_the_golden_bytes(processor, tmp_path, monk
             packed = golden.compress(x)
             assert found.compress(x).to_bytes() == packed.to_bytes()
             assert torch.equal(found.decompress(packed), golden.decompress(packed))
-    assert set(called) == {"jpeg_act_encode", "jpeg_act_decode"}
+    assert set(called) == {"sfpr_encode", "sfpr_decode", "jpeg_act_encode", "jpeg_act_decode"}
 
 
 def test_unknown_backends_are_named():
