@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from math import log2
 
 from cdu_tools.near_names import unknown
@@ -110,7 +111,12 @@ def shifts(which: str | Sequence[int]) -> Table:
     """
     if isinstance(which, str) and (match := _UNIFORM.fullmatch(which)) and int(match[1]) not in _POWERS:
         raise ValueError(f"{which} is not exact in shifts: use uniform-N with N of {', '.join(map(str, _POWERS))}")
-    table = divisors(PUBLISHED_SHIFT_FORM.get(which, which) if isinstance(which, str) else which)
+    return _nearest_shifts(divisors(PUBLISHED_SHIFT_FORM.get(which, which) if isinstance(which, str) else which))
+
+
+@lru_cache
+def _nearest_shifts(table: Table) -> Table:
+    """Return the shifts of divisors, kept since codecs ask for them with every tensor."""
     return tuple(min(max(round(log2(divisor)), LEAST_SHIFT), MAX_SHIFT) for divisor in table)
 
 

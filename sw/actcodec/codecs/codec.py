@@ -194,7 +194,7 @@ class SfprCodec(Codec):
     def __post_init__(self) -> None:
         check_s(self.S)
         check_nonfinite_policy(self.nonfinite)
-        self._precision()
+        self._unit = self._precision()
         self._backend = backend(self.backend)
 
     def _precision(self) -> CduConfig:
@@ -209,7 +209,7 @@ class SfprCodec(Codec):
         view = MatrixView.of(x.shape, self.mode)
         largest = self._backend.run(channel_maxima, by_channel(x, view), self.nonfinite)
         k, r = scales_of(largest, self.S, self.scale_bits, x.dtype)
-        precision = self._precision() if self.mode.has_dct else None
+        precision = self._unit if self.mode.has_dct else None
         bits = (precision.const_bits, precision.pass1_bits) if precision else (0, 0)
         shifts = self._shifts()
         rounding = precision.rounding_mode if precision else None

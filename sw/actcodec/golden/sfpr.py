@@ -108,10 +108,10 @@ def scales_of(largest: Tensor, S: float, scale_bits: int, dtype: torch.dtype) ->
     exact = torch.where(largest > 0, SCALE_UNIT * float(S) / largest, float(SCALE_UNIT))
     k = rounded_scales(exact, scale_bits)
     r = reciprocals(k, SFPR_RECIPROCAL_BITS)
-    limit = torch.full_like(largest, torch.finfo(dtype).max / SCALE_UNIT)
+    limit = torch.finfo(dtype).max / SCALE_UNIT  # a number of each of these formats
     # Rounding may move the code of the largest finite number beyond it.
     beyond = ((largest * k).round() >= VALUE_MAX) & (r > limit)
-    return k, torch.where(beyond, rounded_scales(limit, SFPR_RECIPROCAL_BITS, down=True), r)
+    return k, torch.where(beyond, _GREATEST_RECIPROCALS[dtype], r)
 
 
 def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, exponent_limit: int = SCALE_EXPONENT_LIMIT) -> Tensor:
@@ -133,6 +133,19 @@ def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, expone
     scaled = mantissa * 2.0**scale_bits
     rounded = torch.ldexp(scaled.floor() if down else scaled.round(), exponent - scale_bits)
     return rounded.clamp(least, most).to(torch.float32)
+
+
+#: The greatest reciprocal with which full scale is finite, by dtype.
+_GREATEST_RECIPROCALS = {
+    dtype: float(
+        rounded_scales(
+            torch.tensor(torch.finfo(dtype).max / SCALE_UNIT, dtype=torch.float64, device="cpu"),
+            SFPR_RECIPROCAL_BITS,
+            down=True,
+        )
+    )
+    for dtype in FLOATS
+}
 
 
 def reciprocals(k: Tensor, bits: int = max(RECIPROCAL_BITS)) -> Tensor:

@@ -28,7 +28,10 @@ _SOURCES = (
     *("step_copies.cpp", "predicted_steps.cpp", "fixed_point.cpp", "float_ranges.cpp", "pool_windows.cpp"),
     *("signs.cpp", "block_scales.cpp"),
 )
-_HEADERS = ("channel_rows.h", "values.h", "coded_blocks.h", "zvc.h", "gmc.h", "affine.h", "bit_streams.h", "lane_moves.h")
+_HEADERS = (
+    *("channel_rows.h", "values.h", "coded_blocks.h", "zvc.h", "gmc.h", "affine.h", "bit_streams.h", "lane_moves.h"),
+    "transform.h",
+)
 _LIBRARY = "kernels.so"
 _GMC_NUMBERS = (
     *("GROUP_VALUES", "RAW_CLASS", "LAST_MASK_CLASS", "LAST_CLASS_CONTEXT", "A_BOTH_ZERO", "A_ZERO", "A_FIRST", "A_AFTER_ZERO"),

@@ -5,12 +5,9 @@
 //                                       overwritten behind a written block
 //   pack(q, out)                        writes a block and returns where it ends
 //   length(block)                       of a block, from its first HEAD bytes
-//   unpack(block, length, q)            the inverse of pack; reads nothing but the block
+//   TOGETHER                            blocks that unpack takes
+//   unpack(packed, end, q)              the inverse of pack, of TOGETHER blocks; reads nothing from `end` on, where the payload ends
 #pragma once
-
-#ifdef __BMI2__
-#include <immintrin.h>
-#endif
 
 #include <vector>
 
@@ -18,30 +15,34 @@
 
 namespace cdu {
 
-// Blocks that one step of a parallel loop handles.
+// Blocks that one step of a parallel loop handles, or a multiple of which it does.
 constexpr int64_t BLOCKS_PER_STEP = 64;
 
 // The payload of blocks that fill(block, q) makes; `out` has room for LONGEST * blocks. Returns its length.
 template <class Coder, class Fill> inline int64_t pack_blocks(int64_t blocks, uint8_t* out, int threads, Fill fill) {
-    int64_t steps = pieces(blocks, BLOCKS_PER_STEP);
-    std::vector<int64_t> sizes(steps);
-    auto begin_of = [&](int64_t step) { return out + step * BLOCKS_PER_STEP * Coder::LONGEST; };
-    parallel(steps, threads, [&](int64_t step) {
+    // A thread writes its blocks from where they would begin if all before were of the longest.
+    int64_t share = pieces(pieces(blocks, threads), BLOCKS_PER_STEP) * BLOCKS_PER_STEP, shares = pieces(blocks, share);
+    std::vector<int64_t> sizes(shares);
+    auto begin_of = [&](int64_t number) { return out + number * share * Coder::LONGEST; };
+    parallel(shares, threads, [&](int64_t number) {
         alignas(64) int8_t q[BLOCK_VALUES];
-        uint8_t packed[BLOCKS_PER_STEP * Coder::LONGEST + Coder::SLACK];
-        uint8_t* next = packed;
-        int64_t end = std::min(blocks, (step + 1) * BLOCKS_PER_STEP);
-        for (int64_t block = step * BLOCKS_PER_STEP; block < end; ++block) {
+        int64_t end = std::min(blocks, (number + 1) * share);
+        uint8_t *next = begin_of(number), *limit = out + end * Coder::LONGEST;
+        for (int64_t block = number * share; block < end; ++block) {
             fill(block, q);
-            next = Coder::pack(q, next);
+            if (limit - next >= Coder::LONGEST + Coder::SLACK) {
+                next = Coder::pack(q, next);
+            } else {
+                uint8_t packed[Coder::LONGEST + Coder::SLACK];
+                next = std::copy(packed, Coder::pack(q, packed), next);
+            }
         }
-        sizes[step] = next - packed;
-        std::memcpy(begin_of(step), packed, sizes[step]);
+        sizes[number] = next - begin_of(number);
     });
     int64_t total = 0;
-    for (int64_t step = 0; step < steps; ++step) {
-        std::memmove(out + total, begin_of(step), sizes[step]);
-        total += sizes[step];
+    for (int64_t number = 0; number < shares; ++number) {
+        if (number) std::memmove(out + total, begin_of(number), sizes[number]);
+        total += sizes[number];
     }
     return total;
 }
@@ -59,14 +60,17 @@ inline bool unpack_blocks(const uint8_t* payload, int64_t size, int64_t blocks, 
     }
     if (at != size) return false;
     parallel(steps, threads, [&](int64_t step) {
-        alignas(64) int8_t q[BLOCK_VALUES];
-        const uint8_t* next = payload + starts[step];
+        alignas(64) int8_t q[Coder::TOGETHER][BLOCK_VALUES];
+        const uint8_t *next = payload + starts[step], *packed[Coder::TOGETHER];
         int64_t end = std::min(blocks, (step + 1) * BLOCKS_PER_STEP);
-        for (int64_t block = step * BLOCKS_PER_STEP; block < end; ++block) {
-            int length = Coder::length(next);
-            Coder::unpack(next, length, q);
-            next += length;
-            use(block, q);
+        for (int64_t block = step * BLOCKS_PER_STEP; block < end; block += Coder::TOGETHER) {
+            int count = int(std::min<int64_t>(end - block, Coder::TOGETHER));
+            for (int i = 0; i < Coder::TOGETHER; ++i) {
+                packed[i] = i < count ? next : packed[0];
+                if (i < count) next += Coder::length(next);
+            }
+            Coder::unpack(packed, payload + size, q);
+            for (int i = 0; i < count; ++i) use(block + i, q[i]);
         }
     });
     return true;

@@ -63,6 +63,7 @@ struct Fixed {
 
 // The codes of blocks without those of zeros (autoquantz): a mask, then those of each row together, filled up to whole bytes.
 template <int BITS> struct MaskedRows {
+    static constexpr int TOGETHER = 1;
     static constexpr int HEAD = MASK_BYTES, LONGEST = MASK_BYTES + BLOCK_SIDE * BITS, SLACK = LANES;
     static constexpr uint64_t LEVELS = ONES * ((1 << BITS) - 1), HALF = ONES << (BITS - 1);
 
@@ -86,7 +87,9 @@ template <int BITS> struct MaskedRows {
         return bytes;
     }
 
-    static void unpack(const uint8_t* block, int, int8_t* q) {
+    static void unpack(const uint8_t* const* packed, const uint8_t*, int8_t (*blocks)[BLOCK_VALUES]) {
+        const uint8_t* block = *packed;
+        int8_t* q = *blocks;
         CodePacker packer(BITS);
         const uint8_t* next = block + MASK_BYTES;
         for (int j = 0; j < BLOCK_SIDE; ++j, q += LANES) {

@@ -13,7 +13,7 @@ namespace gmc {
 
 // A code word, first bit lowest.
 struct Word {
-    uint16_t bits : 12, length : 4;
+    uint16_t bits, length;
 };
 
 // The symbol of a code word, and the word's length.
@@ -36,8 +36,16 @@ struct Tables {
     uint8_t row_a[PAIRS + 1] = {}, row_b[KINDS][PAIRS + 1] = {};
     Symbol a[std::size(GMC_A_CODES)][1 << GMC_A_BITS] = {}, b[NO_B + 1][1 << GMC_B_BITS] = {};
     Symbol mask[CLASSES][1 << GMC_MASK_BITS] = {};
+    // By both classes: the bits of fields in bytes, and ones in groups of bytes.
+    uint64_t fields[PAIRS] = {}, raw[PAIRS] = {};
 
     constexpr Tables() {
+        for (int pair = 0; pair < PAIRS; ++pair)
+            for (int number : {pair / CLASSES, pair % CLASSES}) {
+                bool is_raw = number == GMC_RAW_CLASS;
+                fields[pair] = fields[pair] << 32 | uint32_t(ONES) * (is_raw ? 0 : (1 << number) - 1);
+                raw[pair] = raw[pair] << 32 | (is_raw ? UINT32_MAX : 0);
+            }
         for (int before = 0; before <= PAIRS; ++before) {
             int a = before % CLASSES, b = before / CLASSES;
             bool first = before == FIRST;
@@ -80,7 +88,9 @@ class Writer {
    public:
     explicit Writer(uint8_t* start) : start(start), next(start) {}
 
-    // The `count` bits of a number, at most 56 and none above them.
+    static constexpr int MOST = 56;
+
+    // The `count` bits of a number, at most MOST and none above them.
     void put(uint64_t bits, int count) {
         held |= bits << waiting;
         waiting += count;
@@ -98,54 +108,85 @@ class Writer {
     int waiting = 0;
 };
 
-// The fields of a block, bytes of ones where they are, and the bytes of the coefficients; DC counts as 0.
+// Reads the bits of a body; zeros behind it. Up to 8 bytes behind those that were skipped are loaded.
+class Reader {
+   public:
+    // Bits that next() has at least.
+    static constexpr int MOST = 57;
+
+    Reader() = default;
+    Reader(const uint8_t* start, int bytes) : start(start), left(8 * bytes) {}
+
+    uint64_t next() const {
+        uint64_t bits = load<uint64_t>(start + place / 8) >> place % 8;
+        // std::clamp would pass through vector registers.
+        int none = left >> 31, all = (64 - left) >> 31, count = (left & ~(none | all)) | (all & 64);
+#ifdef __BMI2__
+        return _bzhi_u64(bits, count);
+#else
+        return count == 64 ? bits : bits & ~(~uint64_t(0) << count);
+#endif
+    }
+
+    void skip(int count) { place += count, left -= count; }
+
+   private:
+    const uint8_t* start;
+    unsigned place = 0;
+    int left;
+};
+
+// Of the columns of a block the fields, or the bytes of groups that have those; their bits that are written; bytes of ones where
+// coefficients are; the classes. DC counts as 0.
 struct Block {
+    alignas(64) uint64_t fields[BLOCK_SIDE], taken[BLOCK_SIDE], present[BLOCK_SIDE], pairs[BLOCK_SIDE];
+};
+
+// Fields, bytes of ones where they are, and bytes of groups that have those.
+struct Read {
     alignas(64) uint64_t fields[BLOCK_SIDE], present[BLOCK_SIDE], values[BLOCK_SIDE];
 };
 
+// Groups and columns of a block.
+typedef uint32_t Groups __attribute__((vector_size(BLOCK_VALUES)));
+typedef int32_t Ints16 __attribute__((vector_size(BLOCK_VALUES)));
+typedef uint64_t Columns __attribute__((vector_size(BLOCK_VALUES)));
 typedef int8_t Whole __attribute__((vector_size(BLOCK_VALUES)));
 typedef uint8_t WholeCodes __attribute__((vector_size(BLOCK_VALUES)));
-
-// Bits of the bytes of a group, of those that are there, that its fields have.
-constexpr uint32_t FIELD_BITS[CLASSES] = {0,
-                                          0x01 * uint32_t(ONES), 0x03 * uint32_t(ONES), 0x07 * uint32_t(ONES),
-                                          0x0f * uint32_t(ONES), 0x1f * uint32_t(ONES), 0x3f * uint32_t(ONES),
-                                          0xff * uint32_t(ONES)};
-
-inline uint32_t field_bits(int number, uint32_t present) {
-    return FIELD_BITS[number] & (number == GMC_RAW_CLASS ? UINT32_MAX : present);
-}
 
 }  // namespace gmc
 
 struct Gmc {
+    static constexpr int TOGETHER = 2;
     static constexpr int HEAD = 1, LONGEST = 1 + GMC_MAX_WRITTEN_BODY_BYTES, SLACK = 1 + GMC_MAX_BODY_BYTES;
 
     static uint8_t* pack(const int8_t* q, uint8_t* out) {
         using namespace gmc;
         Block block;
         fold(q, block);
-        int pairs[BLOCK_SIDE];
-        for (int u = 0; u < BLOCK_SIDE; ++u) {
-            int a = class_of(uint32_t(block.fields[u]), uint32_t(block.present[u]));
-            int b = class_of(block.fields[u] >> 32, block.present[u] >> 32);
-            pairs[u] = a + CLASSES * b;
-        }
-        int category = std::bit_width(unsigned(std::abs(q[0])));
-        uint8_t body[ROOM];
+        uint8_t before_body[sizeof(uint64_t) + ROOM], *body = before_body + sizeof(uint64_t);
+        store(before_body, uint64_t(0));
         Writer to(body);
-        to.put((q[0] < 0) | (std::abs(q[0]) - (1 << category >> 1)) << 1, category);
-        Word word = TABLES.classes[FIRST][pairs[0]];
-        to.put(word.bits, word.length);
+        int category = std::bit_width(unsigned(std::abs(q[0])));
+        uint64_t dc = (q[0] < 0) | (std::abs(q[0]) - (1 << category >> 1)) << 1;
+        Word word = TABLES.classes[FIRST][block.pairs[0]];
+        to.put(dc | uint64_t(word.bits) << category, category + word.length);
         for (int u = 0; u < BLOCK_SIDE; ++u) {
-            int a = pairs[u] % CLASSES, b = pairs[u] / CLASSES;
-            unsigned mask = gathered(block.present[u] & ONES);
-            Word mask_a = TABLES.masks[a][mask % 16], mask_b = TABLES.masks[b][mask / 16];
-            word = u + 1 < BLOCK_SIDE ? TABLES.classes[pairs[u]][pairs[u + 1]] : Word();
-            int masks = mask_a.length + mask_b.length;
-            to.put(mask_a.bits | mask_b.bits << mask_a.length | uint32_t(word.bits) << masks, masks + word.length);
-            put_fields(a, uint32_t(block.fields[u]), uint32_t(block.present[u]), uint32_t(block.values[u]), to);
-            put_fields(b, block.fields[u] >> 32, block.present[u] >> 32, block.values[u] >> 32, to);
+            unsigned pair = unsigned(block.pairs[u]), mask = gathered(block.present[u] & ONES);
+            Word mask_a = TABLES.masks[pair % CLASSES][mask % 16], mask_b = TABLES.masks[pair / CLASSES][mask / 16];
+            word = u + 1 < BLOCK_SIDE ? TABLES.classes[pair][block.pairs[u + 1]] : Word();
+            int masks = mask_a.length + mask_b.length, count = masks + word.length;
+            uint64_t bits = mask_a.bits | mask_b.bits << mask_a.length | uint32_t(word.bits) << masks;
+            uint64_t taken = block.taken[u], fields = extracted(block.fields[u], taken);
+            int size = std::popcount(taken);
+            if (count + size > Writer::MOST) {
+                to.put(bits, count);
+                bits = fields & 0xffff, count = 16;
+                fields >>= 16, size -= 16;
+                to.put(bits, count);
+                bits = count = 0;
+            }
+            to.put(bits | fields << count, count + size);
         }
         return finish(body, to.bytes(), category, out);
     }
@@ -154,99 +195,125 @@ struct Gmc {
         return 1 + (*block < GMC_LONG_HEAD ? *block >> 3 : *block - GMC_LONG_HEAD + GMC_SHORT_BYTES + 1);
     }
 
-    static void unpack(const uint8_t* packed, int length, int8_t* q) {
+    static void unpack(const uint8_t* const* packed, const uint8_t* end, int8_t (*q)[BLOCK_VALUES]) {
         using namespace gmc;
-        uint8_t body[ROOM] = {};
-        std::memcpy(body, packed + 1, length - 1);
-        int place = 0;
-        auto next = [&] { return load<uint64_t>(body + place / 8) >> place % 8; };
-        int category = *packed % 8;
-        if (*packed >= GMC_LONG_HEAD) {
-            category = std::min(*body % (1 << GMC_CATEGORY_BITS), GMC_MAX_CATEGORY);
-            place = GMC_CATEGORY_BITS;
-        }
-        uint64_t bits = next();
-        int top = 1 << category >> 1, magnitude = top | (bits >> 1 & (std::max(top, 1) - 1));
-        int dc = std::clamp(bits & 1 ? -magnitude : magnitude, VALUE_MIN, VALUE_MAX);
-        place += category;
-        int pair = FIRST;
-        auto read_classes = [&] {
-            Symbol a = TABLES.a[TABLES.row_a[pair]][bits % (1 << GMC_A_BITS)];
-            bits >>= a.length;
-            Symbol b = TABLES.b[TABLES.row_b[std::min<int>(a.value, KINDS - 1)][pair]][bits % (1 << GMC_B_BITS)];
-            bits >>= b.length;
-            place += a.length + b.length;
-            return std::max(a.value - 1, 0) + CLASSES * b.value;
+        // Each step of a block waits for the one before; steps of other blocks fill the time.
+        Reader readers[TOGETHER];
+        Read blocks[TOGETHER];
+        int dc[TOGETHER];
+        unsigned pairs[TOGETHER];
+        uint8_t copies[TOGETHER][ROOM] = {};
+        auto each = [](auto use) {
+            for (int i = 0; i < TOGETHER; ++i) use(i);
         };
-        bits = next();
-        pair = read_classes();
-        Block block;
-        for (int u = 0; u < BLOCK_SIDE; ++u) {
-            int a = pair % CLASSES, b = pair / CLASSES;
-            bits = next();
-            Symbol mask_a = TABLES.mask[a][bits % (1 << GMC_MASK_BITS)];
-            bits >>= mask_a.length;
-            Symbol mask_b = TABLES.mask[b][bits % (1 << GMC_MASK_BITS)];
-            bits >>= mask_b.length;
-            place += mask_a.length + mask_b.length;
-            if (u + 1 < BLOCK_SIDE) pair = read_classes();
-            uint64_t present = deposited(mask_a.value | mask_b.value << GMC_GROUP_VALUES, ONES) * 0xff;
-            uint64_t taken_a = field_bits(a, uint32_t(present)), taken_b = field_bits(b, present >> 32);
-            uint64_t fields = deposited(bits, taken_a);
-            place += std::popcount(taken_a);
-            fields |= deposited(next(), taken_b) << 32;
-            place += std::popcount(taken_b);
-            uint64_t raw = (a == GMC_RAW_CLASS ? UINT32_MAX : 0) | uint64_t(b == GMC_RAW_CLASS ? UINT32_MAX : 0) << 32;
-            block.fields[u] = fields;
-            block.present[u] = present;
-            block.values[u] = fields & raw;
-        }
-        unfold(block, q);
-        q[0] = int8_t(dc);
+        each([&](int i) {
+            int body = length(packed[i]) - 1;
+            const uint8_t* from = packed[i] + 1;
+            if (end - from < ROOM) from = static_cast<uint8_t*>(std::memcpy(copies[i], from, body));
+            readers[i] = Reader(from, body);
+        });
+        each([&](int i) {
+            Reader& from = readers[i];
+            uint64_t bits = from.next();
+            int category = *packed[i] % 8;
+            if (*packed[i] >= GMC_LONG_HEAD) {
+                category = std::min<int>(bits % (1 << GMC_CATEGORY_BITS), GMC_MAX_CATEGORY);
+                bits >>= GMC_CATEGORY_BITS, from.skip(GMC_CATEGORY_BITS);
+            }
+            int top = 1 << category >> 1, magnitude = top | (bits >> 1 & (std::max(top, 1) - 1));
+            dc[i] = std::clamp(bits & 1 ? -magnitude : magnitude, VALUE_MIN, VALUE_MAX);
+            bits >>= category, from.skip(category);
+            pairs[i] = read_classes(FIRST, bits, from);
+        });
+        for (int u = 0; u < BLOCK_SIDE; ++u)
+            each([&](int i) {
+                Reader& from = readers[i];
+                unsigned pair = pairs[i];
+                uint64_t bits = from.next();
+                Symbol mask_a = TABLES.mask[pair % CLASSES][bits % (1 << GMC_MASK_BITS)];
+                bits >>= mask_a.length;
+                Symbol mask_b = TABLES.mask[pair / CLASSES][bits % (1 << GMC_MASK_BITS)];
+                bits >>= mask_b.length;
+                from.skip(mask_a.length + mask_b.length);
+                if (u + 1 < BLOCK_SIDE) pairs[i] = read_classes(pair, bits, from);
+                uint64_t present = deposited(mask_a.value | mask_b.value << GMC_GROUP_VALUES, ONES) * 0xff;
+                uint64_t raw = TABLES.raw[pair], taken = (TABLES.fields[pair] & present) | raw;
+                int size = std::popcount(taken);
+                uint64_t fields = deposited(from.next(), taken);
+                if (size > Reader::MOST) {
+                    // The last byte that is taken lies beyond those bits.
+                    int last = std::popcount(taken & UINT32_MAX);
+                    from.skip(last);
+                    fields = (fields & UINT32_MAX) | deposited(from.next(), taken >> 32) << 32;
+                    from.skip(-last);
+                }
+                from.skip(size);
+                blocks[i].fields[u] = fields;
+                blocks[i].present[u] = present;
+                blocks[i].values[u] = fields & raw;
+            });
+        each([&](int i) {
+            unfold(blocks[i], q[i]);
+            q[i][0] = int8_t(dc[i]);
+        });
     }
 
    private:
     // Bytes of a body, and of the words that are loaded and stored behind it.
     static constexpr int ROOM = GMC_MAX_BODY_BYTES + 2 * sizeof(uint64_t);
 
+    // Returns the classes of the column behind the one with classes `pair`, whose code words `bits` begin with.
+    static unsigned read_classes(unsigned pair, uint64_t bits, gmc::Reader& from) {
+        using namespace gmc;
+        Symbol a = TABLES.a[TABLES.row_a[pair]][bits % (1 << GMC_A_BITS)];
+        bits >>= a.length;
+        Symbol b = TABLES.b[TABLES.row_b[std::min<int>(a.value, KINDS - 1)][pair]][bits % (1 << GMC_B_BITS)];
+        from.skip(a.length + b.length);
+        return std::max(a.value - 1, 0) + CLASSES * b.value;
+    }
+
     static void fold(const int8_t* q, gmc::Block& block) {
         using namespace gmc;
+        typedef float Numbers __attribute__((vector_size(BLOCK_VALUES)));
+        // The exponent of a float is the number of bits of a whole number, but for this.
+        constexpr uint32_t MANTISSA = 23, BIAS = 126;
         Whole x = load<Whole>(q);
         x[0] = 0;
         WholeCodes negative = std::bit_cast<WholeCodes>(x < 0), present = std::bit_cast<WholeCodes>(x != 0);
         WholeCodes less = (std::bit_cast<WholeCodes>(x) ^ negative) - negative - 1;
-        store(block.fields, ((less + less) | (negative & 1)) & present);
+        Groups fields = std::bit_cast<Groups>(((less + less) | (negative & 1)) & present), there = std::bit_cast<Groups>(present);
+        Groups all = fields | fields >> 16;
+        all = ((all | all >> 8) & 0xff) | 1;
+        Groups bits = (std::bit_cast<Groups>(__builtin_convertvector(std::bit_cast<Ints16>(all), Numbers)) >> MANTISSA) - BIAS;
+        Groups raw = std::bit_cast<Groups>(bits >= uint32_t(GMC_RAW_CLASS));
+        Groups classes = ((bits & ~raw) | (raw & GMC_RAW_CLASS)) & std::bit_cast<Groups>(there != 0);
+        Groups ones = Groups{} + uint32_t(ONES);
+        store(block.fields, (fields & ~raw) | (std::bit_cast<Groups>(x) & raw));
+        store(block.taken, (((ones << classes) - ones) & there) | raw);
         store(block.present, present);
-        store(block.values, x);
+        Columns pairs = std::bit_cast<Columns>(classes);
+        store(block.pairs, (pairs | pairs >> 29) & (PAIRS - 1));
     }
 
-    static void unfold(const gmc::Block& block, int8_t* q) {
+    static void unfold(const gmc::Read& block, int8_t* q) {
         using namespace gmc;
         WholeCodes fields = load<WholeCodes>(block.fields), sign = -(fields & 1);
         WholeCodes x = (((fields >> 1) + 1) ^ sign) - sign;
         store(q, (x & load<WholeCodes>(block.present)) | load<WholeCodes>(block.values));
     }
 
-    // Returns the class of four fields.
-    static int class_of(uint32_t fields, uint32_t present) {
-        fields |= fields >> 16;
-        fields |= fields >> 8;
-        return present ? std::min<int>(std::bit_width((fields & 0xff) | 1), GMC_RAW_CLASS) : 0;
-    }
-
-    static void put_fields(int number, uint32_t fields, uint32_t present, uint32_t values, gmc::Writer& to) {
-        uint64_t taken = gmc::field_bits(number, present);
-        to.put(extracted(number == GMC_RAW_CLASS ? values : fields, taken), std::popcount(taken));
-    }
-
-    // The head, and the body up to its last byte that is not zero; the category stands before the body if that is long.
-    static uint8_t* finish(const uint8_t* body, int bytes, int category, uint8_t* out) {
-        while (bytes && !body[bytes - 1]) --bytes;
+    // The head, and the body up to its last byte that is not zero; the category stands before the body if that is long. There
+    // are 8 zeros before the body.
+    static uint8_t* finish(uint8_t* body, int bytes, int category, uint8_t* out) {
+        constexpr int STEP = sizeof(uint64_t);
+        while (bytes > STEP && !load<uint64_t>(body + bytes - STEP)) bytes -= STEP;
+        bytes = std::max(bytes - std::countl_zero(load<uint64_t>(body + bytes - STEP)) / 8, 0);
         if (bytes <= GMC_SHORT_BYTES && category < GMC_MAX_CATEGORY) {
             *out++ = uint8_t(bytes << 3 | category);
             std::memcpy(out, body, GMC_SHORT_BYTES);
             return out + bytes;
         }
+        std::fill(body + bytes, body + std::max(bytes, GMC_SHORT_BYTES + 1), 0);
         uint64_t before = category;
         for (int i = 0; i < GMC_MAX_BODY_BYTES; i += sizeof before) {
             uint64_t word = load<uint64_t>(body + i);

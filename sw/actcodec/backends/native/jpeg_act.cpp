@@ -1,5 +1,6 @@
 // Mode jpeg-act (docs/reference/bitstream.md, sections 3 to 6): SFPR, 8x8 DCT, shift quantiser, ZVC or GMC, and back.
 #include "gmc.h"
+#include "transform.h"
 #include "zvc.h"
 
 using namespace cdu;
@@ -25,38 +26,106 @@ template <class V, class In> inline void pass(In in, const V* matrix, int shift,
     }
 }
 
-// Two passes: out[u][v] of in[y][x] forward, out[y][x] of in[u][v] inverse. The second one takes columns of the first one's
-// result, so that both multiply whole rows of a matrix and nothing has to be transposed.
-template <class Int> struct Transform {
+// The inverse transform to int8, y before x, of coefficients as PairTransform takes them. Between the passes numbers are so wide
+// that products need Int. The second pass takes columns of the first one's result, so that nothing has to be transposed.
+template <class Int> struct WideInverse {
     using V = typename Vector<Int>::type;
     V matrix[BLOCK_SIDE];
     int first_shift, second_shift;
 
-    // `basis` is the matrix [frequency][sample] of a forward pass.
-    Transform(const int32_t* basis, int first_shift, int second_shift, bool inverse)
-        : first_shift(first_shift), second_shift(second_shift) {
+    WideInverse(const int32_t* basis, int first_shift, int second_shift) : first_shift(first_shift), second_shift(second_shift) {
         for (int i = 0; i < BLOCK_SIDE; ++i)
-            for (int j = 0; j < BLOCK_SIDE; ++j) matrix[i][j] = basis[inverse ? BLOCK_SIDE * i + j : BLOCK_SIDE * j + i];
+            for (int j = 0; j < BLOCK_SIDE; ++j) matrix[i][j] = basis[BLOCK_SIDE * i + j];
     }
 
-    void operator()(const Int (*in)[BLOCK_SIDE], V* out) const {
-        V between[BLOCK_SIDE];
+    void operator()(const TwoShorts* coefficients, int8_t* samples) const {
+        V between[BLOCK_SIDE], out[BLOCK_SIDE];
         Int middle[BLOCK_SIDE][BLOCK_SIDE];
-        pass([&](int i, int j) { return in[i][j]; }, matrix, first_shift, between);
+        auto coefficient = [&](int u, int v) { return Int(coefficients[u % HALF_SIDE][u / HALF_SIDE * LANES + v]); };
+        pass(coefficient, matrix, first_shift, between);
         std::memcpy(middle, between, sizeof middle);
         pass([&](int i, int j) { return middle[j][i]; }, matrix, second_shift, out);
+        for (int y = 0; y < BLOCK_SIDE; ++y)
+            store(samples + LANES * y, narrowed<Bytes>(clamped(__builtin_convertvector(out[y], Ints), VALUE_MIN, VALUE_MAX)));
     }
 };
 
-// The inverse quantiser of a column: shifts, and what is added to magnitudes that are not zero.
-struct Steps {
-    Ints shifts[BLOCK_SIDE], added[BLOCK_SIDE];
+// The same by products of 16 bits, with which `first_shift` leaves numbers that fit.
+struct PairInverse {
+    PairTransform transform;
 
-    Ints operator()(int u, Ints q) const {
-        Ints zero = {};
-        Ints c = (q << shifts[u]) + (q > 0 ? added[u] : zero) - (q < 0 ? added[u] : zero);
-        return clamped(c, COEFFICIENT_MIN, COEFFICIENT_MAX);
+    PairInverse(const int32_t* basis, int first_shift, int second_shift) : transform(basis, first_shift, second_shift, true) {}
+
+    static bool fits(const int32_t* basis, int first_shift) {
+        int64_t most = 0;
+        for (int sample = 0; sample < BLOCK_SIDE; ++sample) {
+            int64_t sum = 0;
+            for (int frequency = 0; frequency < BLOCK_SIDE; ++frequency) sum += std::abs(basis[BLOCK_SIDE * frequency + sample]);
+            most = std::max(most, sum);
+        }
+        return (most * -COEFFICIENT_MIN >> first_shift) + 1 <= INT16_MAX;
     }
+
+    void operator()(const TwoShorts* coefficients, int8_t* samples) const {
+        TwoInts out[HALF_SIDE];
+        TwoBytes columns[HALF_SIDE];
+        transform(coefficients, out);
+        for (int x = 0; x < HALF_SIDE; ++x) columns[x] = saturated(out[x]);
+        turn(columns, samples);
+    }
+};
+
+// The quantiser sign(c) * ((|c| + added) >> shift), limited to int8; c as PairTransform leaves them.
+class Quantizer {
+  public:
+    // `shifts` are in the order of the payload.
+    Quantizer(const uint8_t* shifts, bool half_away) {
+        for (int i = 0; i < HALF_SIDE; ++i)
+            for (int lane = 0; lane < 2 * LANES; ++lane) {
+                int v = i + lane / LANES * HALF_SIDE, u = lane % LANES;
+                shifts_[i][lane] = shifts[BLOCK_SIDE * u + v];
+                added_[i][lane] = half_away ? 1 << shifts_[i][lane] >> 1 : 0;
+            }
+    }
+
+    // Writes them in the order of the payload.
+    void operator()(const TwoInts* coefficients, int8_t* q) const {
+        TwoBytes rows[HALF_SIDE];
+        for (int i = 0; i < HALF_SIDE; ++i) {
+            // The sign is taken off and put back by xor and subtraction.
+            TwoInts sign = coefficients[i] >> 31;
+            TwoInts quotient = (((((coefficients[i] ^ sign) - sign) + added_[i]) >> shifts_[i]) ^ sign) - sign;
+            rows[i] = saturated(quotient);
+        }
+        turn(rows, q);
+    }
+
+  private:
+    TwoInts shifts_[HALF_SIDE], added_[HALF_SIDE];
+};
+
+// Its inverse: steps, and what is added to magnitudes that are not zero.
+class InverseQuantizer {
+  public:
+    InverseQuantizer(const uint8_t* shifts, const uint8_t* added) {
+        for (int i = 0; i < HALF_SIDE; ++i)
+            for (int lane = 0; lane < 2 * LANES; ++lane) {
+                int place = BLOCK_SIDE * (i + lane / LANES * HALF_SIDE) + lane % LANES;
+                steps_[i][lane] = int16_t(1 << shifts[place]);
+                added_[i][lane] = added[place];
+            }
+    }
+
+    // Returns rows i and i + 4 of a block.
+    TwoShorts operator()(int i, const int8_t* block) const {
+        Bytes one = load<Bytes>(block + LANES * i), other = load<Bytes>(block + LANES * (i + HALF_SIDE));
+        TwoShorts q = widened(__builtin_shufflevector(one, other, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+        TwoShorts zero = {}, c = q * steps_[i] + (q > 0 ? added_[i] : zero) - (q < 0 ? added_[i] : zero);
+        return greatest(least(c, zero + int16_t(COEFFICIENT_MAX)), zero + int16_t(COEFFICIENT_MIN));
+    }
+
+  private:
+    TwoShorts steps_[HALF_SIDE], added_[HALF_SIDE];
 };
 
 // body(coder) with a coder of the name that Python has for it.
@@ -65,22 +134,18 @@ template <class Body> inline auto with_coder(int coder, Body body) {
     return body(Zvc{});
 }
 
-template <class Coder, class Int, class T>
-bool decode(const uint8_t* payload, int64_t size, const Blocks& blocks, const float* r, const Steps& steps,
-            const Transform<Int>& inverse, T* y, int threads) {
+template <class Coder, class Inverse, class T>
+bool decode(const uint8_t* payload, int64_t size, const Blocks& blocks, const float* r, const InverseQuantizer& unquantized,
+            const Inverse& inverse, T* y, int threads) {
     return unpack_blocks<Coder>(payload, size, blocks.count, threads, [&](int64_t block, const int8_t* q) {
-        Int coefficients[BLOCK_SIDE][BLOCK_SIDE];
-        typename Vector<Int>::type samples[BLOCK_SIDE];
-        for (int u = 0; u < BLOCK_SIDE; ++u) {
-            Ints c = steps(u, widened(load<Bytes>(q + LANES * u)));
-            store(coefficients[u], __builtin_convertvector(c, typename Vector<Int>::type));
-        }
+        TwoShorts coefficients[HALF_SIDE];
+        int8_t samples[BLOCK_VALUES];
+        for (int i = 0; i < HALF_SIDE; ++i) coefficients[i] = unquantized(i, q);
         inverse(coefficients, samples);
         Place place(block, blocks);
         for (int row = 0; row < place.height; ++row) {
-            Ints values = clamped(__builtin_convertvector(samples[row], Ints), VALUE_MIN, VALUE_MAX);
             T* to = y + (place.top + row) * blocks.columns + place.left;
-            store_some(to, floats(values) * r[place.scale[row]], place.width);
+            store_some(to, floats(widened(load<Bytes>(samples + LANES * row))) * r[place.scale[row]], place.width);
         }
     });
 }
@@ -95,30 +160,30 @@ extern "C" {
 int64_t jpeg_act_encode(const void* x, int format, int64_t rows, int64_t columns, int64_t channel_rows, const float* k,
                         const int32_t* basis, int first_shift, int second_shift, const uint8_t* shifts, bool half_away,
                         int coder, uint8_t* payload, int threads) {
-    Transform<int32_t> forward(basis, first_shift, second_shift, false);
-    Ints places[BLOCK_SIDE], added[BLOCK_SIDE];
-    for (int u = 0; u < BLOCK_SIDE; ++u) {
-        places[u] = widened(load<Codes>(shifts + LANES * u));
-        for (int v = 0; v < BLOCK_SIDE; ++v) added[u][v] = half_away ? 1 << places[u][v] >> 1 : 0;
-    }
+    PairTransform forward(basis, first_shift, second_shift, false);
+    Quantizer quantize(shifts, half_away);
     Blocks blocks{rows, columns, channel_rows};
     auto encode = [&]<class Coder, class T>(Coder, T) {
         return pack_blocks<Coder>(blocks.count, payload, threads, [&](int64_t block, int8_t* q) {
-            int32_t samples[BLOCK_SIDE][BLOCK_SIDE] = {};
-            Ints coefficients[BLOCK_SIDE];
+            TwoShorts samples[HALF_SIDE];
+            TwoInts coefficients[HALF_SIDE];
             Place place(block, blocks);
-            for (int row = 0; row < place.height; ++row) {
-                const T* from = static_cast<const T*>(x) + (place.top + row) * columns + place.left;
-                store(samples[row], scaled<VALUE_MIN, VALUE_MAX>(load_some(from, place.width), k[place.scale[row]]));
-                std::fill(samples[row] + place.width, samples[row] + BLOCK_SIDE, 0);
-            }
+            const T* from = static_cast<const T*>(x) + place.top * columns + place.left;
+            auto whole_row = [&](int i) { return scaled<VALUE_MIN, VALUE_MAX>(load8(from + i * columns), k[place.scale[i]]); };
+            auto row = [&](int i) {
+                Ints numbers = {0, 1, 2, 3, 4, 5, 6, 7}, zero = {};
+                if (i >= place.height) return zero;
+                Ints some = scaled<VALUE_MIN, VALUE_MAX>(load_some(from + i * columns, place.width), k[place.scale[i]]);
+                return numbers < int32_t(place.width) ? some : zero;
+            };
+            auto load_rows = [&](auto row) {
+                for (int i = 0; i < HALF_SIDE; ++i)
+                    samples[i] = __builtin_convertvector(beside(row(i), row(i + HALF_SIDE)), TwoShorts);
+            };
+            if (place.height == BLOCK_SIDE && place.width == BLOCK_SIDE) load_rows(whole_row);
+            else load_rows(row);
             forward(samples, coefficients);
-            for (int u = 0; u < BLOCK_SIDE; ++u) {
-                // sign(c) * ((|c| + added) >> places): the sign is taken off and put back by xor and subtraction.
-                Ints sign = coefficients[u] >> 31;
-                Ints quotient = (((((coefficients[u] ^ sign) - sign) + added[u]) >> places[u]) ^ sign) - sign;
-                store(q + LANES * u, narrowed<Bytes>(clamped(quotient, VALUE_MIN, VALUE_MAX)));
-            }
+            quantize(coefficients, q);
         });
     };
     return with_coder(coder, [&](auto coder) { return with_format(format, [&](auto value) { return encode(coder, value); }); });
@@ -130,20 +195,15 @@ int64_t jpeg_act_encode(const void* x, int format, int64_t rows, int64_t columns
 bool jpeg_act_decode(const uint8_t* payload, int64_t size, int format, int64_t rows, int64_t columns, int64_t channel_rows,
                      const float* r, const int32_t* basis, int first_shift, int second_shift, const uint8_t* shifts,
                      const uint8_t* added, int coder, bool wide, void* y, int threads) {
-    Steps steps;
-    for (int u = 0; u < BLOCK_SIDE; ++u) {
-        steps.shifts[u] = widened(load<Codes>(shifts + LANES * u));
-        steps.added[u] = widened(load<Codes>(added + LANES * u));
-    }
+    InverseQuantizer unquantized(shifts, added);
     Blocks blocks{rows, columns, channel_rows};
     auto in_format = [&]<class Coder, class T>(Coder, T) {
-        T* values = static_cast<T*>(y);
-        if (wide) {
-            Transform<int64_t> inverse(basis, first_shift, second_shift, true);
-            return decode<Coder>(payload, size, blocks, r, steps, inverse, values, threads);
-        }
-        Transform<int32_t> inverse(basis, first_shift, second_shift, true);
-        return decode<Coder>(payload, size, blocks, r, steps, inverse, values, threads);
+        auto by = [&](const auto& inverse) {
+            return decode<Coder>(payload, size, blocks, r, unquantized, inverse, static_cast<T*>(y), threads);
+        };
+        if (PairInverse::fits(basis, first_shift)) return by(PairInverse(basis, first_shift, second_shift));
+        if (wide) return by(WideInverse<int64_t>(basis, first_shift, second_shift));
+        return by(WideInverse<int32_t>(basis, first_shift, second_shift));
     };
     return with_coder(coder, [&](auto coder) { return with_format(format, [&](auto value) { return in_format(coder, value); }); });
 }

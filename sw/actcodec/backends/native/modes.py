@@ -7,6 +7,7 @@ length that the view allows, and fill the tensor; they return False for a payloa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import torch
 from cdu_spec.bitstream import Coder, MatrixView, Mode
@@ -54,7 +55,7 @@ def _encode_jpeg_act(x: Tensor, view: MatrixView, job: Job) -> Tensor:
         raise ValueError("a jpeg-act job to compress needs a rounding rule")
     scratch = _scratch(view, job.coder)
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
-    table = torch.tensor(job.shifts, dtype=torch.uint8)
+    table = _bytes(job.shifts)
     transform = (integer_basis(job.const_bits), *pass_shifts(job.const_bits, job.pass1_bits))
     half_away = job.rounding is Rounding.HALF_AWAY
     size = kernels()("jpeg_act_encode", x, FORMATS[x.dtype], *layout, *transform, table, half_away, job.coder, scratch)
@@ -63,9 +64,9 @@ def _encode_jpeg_act(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 def _decode_jpeg_act(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
-    table = torch.tensor(job.shifts, dtype=torch.uint8)
+    table = _bytes(job.shifts)
     transform = (integer_basis(job.const_bits), *pass_shifts(job.const_bits, job.pass1_bits))
-    steps = (table, torch.tensor(offsets(job.shifts, job.point), dtype=torch.uint8), job.coder)
+    steps = (table, _bytes(offsets(job.shifts, job.point)), job.coder)
     wide = needs_64_bits(job.const_bits, job.pass1_bits)
     return bool(kernels()("jpeg_act_decode", payload, payload.numel(), job.dtype, *layout, *transform, *steps, wide, y))
 
@@ -171,6 +172,12 @@ DECODERS: Mapping[Mode, Decoder] = {
     Mode.AUTOQUANT: _decode_fixed,
     Mode.AUTOQUANTZ: _decode_masked,
 }
+
+
+@lru_cache
+def _bytes(values: tuple[int, ...]) -> Tensor:
+    """Return a table that kernels read, uint8; it is kept for the next tensor."""
+    return torch.tensor(values, dtype=torch.uint8)
 
 
 def _scratch(view: MatrixView, coder: Coder = Coder.ZVC) -> Tensor:

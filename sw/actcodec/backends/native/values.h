@@ -1,6 +1,10 @@
 // Number formats of tensors, eight values at a time; SFPR (docs/reference/bitstream.md, sections 5 and 6); loops shared among threads.
 #pragma once
 
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -106,22 +110,32 @@ template <class Body> inline auto with_format(int format, Body body) {
     return body(float{});
 }
 
-// sat(round(x * k)) of the exact product (two significands of 24 bits fit a double), ties to even; NaN becomes 0.
-template <int LEAST, int GREATEST> inline Ints scaled(Floats x, double k) {
+// sat(round(x * k)) of the exact product, ties to even; NaN becomes 0. The limits have at most 16 bits.
+template <int LEAST, int GREATEST> inline Ints scaled(Floats x, float k) {
+#ifdef __FMA__
+    // Its float has no bits for fractions in this sum, which is rounded once: to a whole number, ties to even. Its last bits are
+    // that number.
+    constexpr float SHIFTER = 0x1.8p23f;
+    Floats sum = std::bit_cast<Floats>(_mm256_fmadd_ps(std::bit_cast<__m256>(x), _mm256_set1_ps(k), _mm256_set1_ps(SHIFTER)));
+    Floats zero = {};
+    sum = x == x ? greatest(least(sum, zero + (SHIFTER + GREATEST)), zero + (SHIFTER + LEAST)) : zero + SHIFTER;
+    return std::bit_cast<Ints>(sum) - std::bit_cast<int32_t>(SHIFTER);
+#else
     constexpr int HALF = LANES / 2;
     typedef double Doubles __attribute__((vector_size(8 * HALF)));
     typedef float HalfFloats __attribute__((vector_size(4 * HALF)));
     typedef int32_t HalfInts __attribute__((vector_size(4 * HALF)));
-    // Adding it leaves no bits for fractions: the sum is rounded to a whole number, ties to even.
+    // Two significands of 24 bits fit a double, and adding this leaves no bits for fractions.
     constexpr double SHIFTER = 0x1.8p52;
     auto half = [k](HalfFloats part) {
-        Doubles product = __builtin_convertvector(part, Doubles) * k, zero = {};
+        Doubles product = __builtin_convertvector(part, Doubles) * double(k), zero = {};
         product = product == product ? product : zero;
         product = greatest(least(product, zero + GREATEST), zero + LEAST);
         return __builtin_convertvector((product + SHIFTER) - SHIFTER, HalfInts);
     };
     HalfInts low = half(__builtin_shufflevector(x, x, 0, 1, 2, 3)), high = half(__builtin_shufflevector(x, x, 4, 5, 6, 7));
     return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+#endif
 }
 
 inline Ints clamped(Ints x, int low, int high) {

@@ -6,6 +6,7 @@
 namespace cdu {
 
 struct Zvc {
+    static constexpr int TOGETHER = 1;
     static constexpr int HEAD = MASK_BYTES, LONGEST = MAX_BLOCK_BYTES, SLACK = LANES;
 
     static uint8_t* pack(const int8_t* q, uint8_t* out) {
@@ -23,7 +24,9 @@ struct Zvc {
 
     static int length(const uint8_t* block) { return MASK_BYTES + std::popcount(load<uint64_t>(block)); }
 
-    static void unpack(const uint8_t* block, int, int8_t* q) {
+    static void unpack(const uint8_t* const* packed, const uint8_t*, int8_t (*blocks)[BLOCK_VALUES]) {
+        const uint8_t* block = *packed;
+        int8_t* q = *blocks;
         const uint8_t* next = block + MASK_BYTES;
         std::memset(q, 0, BLOCK_VALUES);
         for (uint64_t mask = load<uint64_t>(block); mask; mask &= mask - 1) q[std::countr_zero(mask)] = int8_t(*next++);

@@ -4,12 +4,14 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import actcodec
 import numpy as np
 import pytest
 import torch
-from actcodec.backends.native import build
+from actcodec.backends.native import build, modes
+from actcodec.backends.native import kernels as native
 from actcodec.golden import gmc, zvc
 from cdu_tools import cache
 from cdu_tools.errors import MissingToolError, UserError
@@ -21,12 +23,16 @@ _PACK = """
 #include "zvc.h"
 using Coder = cdu::CODER;
 int main() {
-    int8_t q[64], back[64];
+    int8_t q[64], back[Coder::TOGETHER][64];
     uint8_t out[Coder::LONGEST + Coder::SLACK];
     while (std::fread(q, 1, 64, stdin) == 64) {
         int size = int(Coder::pack(q, out) - out);
-        Coder::unpack(out, size, back);
-        if (Coder::length(out) != size || std::memcmp(q, back, 64)) std::abort();
+        const uint8_t* packed[Coder::TOGETHER];
+        std::fill_n(packed, Coder::TOGETHER, out);
+        Coder::unpack(packed, out + size, back);
+        if (Coder::length(out) != size) std::abort();
+        for (auto& block : back)
+            if (std::memcmp(q, block, 64)) std::abort();
         std::fwrite(out, 1, size, stdout);
     }
 }
@@ -141,8 +147,79 @@ def test_packing_on_a_machine_without_bit_extraction(tmp_path, coder, encode):
     subprocess.run([build.compiler(), *options], cwd=tmp_path, check=True)
     blocks = np.random.default_rng(0).integers(-128, 128, (200, 64)).astype(np.int8)
     blocks[np.random.default_rng(1).random(blocks.shape) < np.linspace(0, 1, 200)[:, None]] = 0
+    blocks[1::2] = 0
+    blocks[1::2, 0] = np.arange(-128, 128)[::2][:100]  # after noise in the same memory; -128 takes a long body
     packed = subprocess.run([tmp_path / "pack"], input=blocks.tobytes(), capture_output=True, check=True).stdout
     assert packed == encode(torch.from_numpy(blocks)).numpy().tobytes()
+
+
+#: Processors of which each multiplies pairs of 16 bits by other instructions, and what such a processor calls itself.
+_PROCESSORS = {"x86-64": "sse2", "x86-64-v3": "avx2", "x86-64-v4": "avx512bw", "x86-64-v4 -mavx512vnni": "avx512_vnni"}
+
+
+def _near_halves():
+    """Return a map (2, 2, 16, 24) of which products with the scales of its channels are halves, or almost."""
+    channels = []
+    for largest in (2.0, 3.0):  # the scales are a power of two and a number of 24 bits
+        halves = (torch.arange(-96, 96).view(8, 24) + 0.5) / (128 / largest)
+        below, above = (torch.nextafter(halves, torch.tensor(end)) for end in (-4.0, 4.0))
+        one = torch.cat([halves, below, above, -halves]).view(2, 16, 24)
+        one[0, 0, 0] = largest
+        channels.append(one)
+    return torch.stack(channels, 1)
+
+
+@pytest.mark.parametrize("processor", _PROCESSORS)
+def test_every_width_of_vectors_gives_the_golden_bytes(processor, tmp_path, monkeypatch):
+    """Check the kernels of modes sfpr and jpeg-act as other processors than this one have them."""
+    if not re.search(rf"\b{_PROCESSORS[processor]}\b", Path("/proc/cpuinfo").read_text()):
+        pytest.skip(f"this processor has no {_PROCESSORS[processor]}")
+    folder = build.files(build.__package__)
+    (tmp_path / "constants.h").write_text(build.constants())
+    kept = ("jpeg_act.cpp", "sfpr.cpp")
+    for name in (*build._HEADERS, *kept):
+        (tmp_path / name).write_text((folder / name).read_text())
+    options = [option for option in build._OPTIONS if option not in ("-O3", "-march=native")]
+    options += ["-O1", *f"-march={processor}".split(), "-shared", *kept, "-o", "kernels.so"]
+    subprocess.run([build.compiler(), *options], cwd=tmp_path, check=True)
+    native.kernels()  # the statistics are those of this processor, and are kept
+    monkeypatch.setattr(native, "library", lambda: tmp_path / "kernels.so")
+    monkeypatch.setattr(native, "sources", lambda: {name: (tmp_path / name).read_text() for name in kept})
+    others = native.Kernels()
+    called = []
+    monkeypatch.setattr(modes, "kernels", lambda: lambda name, *job: called.append(name) or others(name, *job))
+    odd = torch.randn(3, 2, 13, 21, generator=torch.Generator().manual_seed(0)) * 3
+    odd[0, 0, 0, :3] = torch.tensor([torch.nan, torch.inf, -torch.inf])
+    for x in (odd, _near_halves()):
+        golden, found = (
+            actcodec.codec("sfpr", backend=backend, nonfinite="saturate", S=1.0, scale_bits=24)
+            for backend in ("torch", "native")
+        )
+        packed = golden.compress(x)
+        assert found.compress(x).to_bytes() == packed.to_bytes()
+        assert torch.equal(found.decompress(packed), golden.decompress(packed))
+    # The inverse transform of the first two fits 16 bits between its passes, that of the last needs 64 bits.
+    for name, precision in (("jpeg-gmc", (8, 0)), ("jpeg-act", (13, 1)), ("jpeg-gmc", (12, 2)), ("jpeg-act", (13, 4))):
+        for x, rounding in (
+            (odd, "half_away"),
+            (odd.bfloat16(), "trunc"),
+            (odd.half(), "trunc"),
+            (_near_halves(), "half_away"),
+        ):
+            rules = {
+                "const_bits": precision[0],
+                "pass1_bits": precision[1],
+                "rounding": rounding,
+                "dqt": "uniform-8",
+                "rec": 0.375,
+            }
+            golden, found = (
+                actcodec.codec(name, backend=backend, nonfinite="saturate", S=1.0, **rules) for backend in ("torch", "native")
+            )
+            packed = golden.compress(x)
+            assert found.compress(x).to_bytes() == packed.to_bytes()
+            assert torch.equal(found.decompress(packed), golden.decompress(packed))
+    assert set(called) == {"sfpr_encode", "sfpr_decode", "jpeg_act_encode", "jpeg_act_decode"}
 
 
 def test_unknown_backends_are_named():
@@ -154,7 +231,10 @@ _ANY_MACHINE = """
 import actcodec, torch
 from actcodec.backends.native import build
 build._OPTIONS = tuple(option for option in build._OPTIONS if not option.startswith("-march"))
-names = ("sfpr+zvc", "jpeg-act", "division", "autoquantz", "blpa-float", "blpa-coded", "cusz", "acgc-quantz", "division-float")
+names = (
+    *("sfpr+zvc", "jpeg-act", "jpeg-gmc", "division", "autoquantz", "blpa-float", "blpa-coded", "cusz", "acgc-quantz"),
+    "division-float",
+)
 for name in names:
     for shape in ((2, 3, 9, 17), (4, 8, 16, 16)):
         x = torch.randn(shape, generator=torch.Generator().manual_seed(0)) * 3
