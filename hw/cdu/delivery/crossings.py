@@ -93,11 +93,10 @@ class _Design:
         self._readers: dict[int, set[str]] = defaultdict(set)
         #: Clock of what keeps state, and of ports.
         self._clock: dict[str, str] = {}
-        #: Name of a bit: the deepest one, since a register of a submodule may also be called as wires outside.
-        self._name: dict[int, str] = {}
-        for name, net in sorted(module["netnames"].items(), key=lambda item: item[0].count(".")):
-            if not net["hide_name"]:
-                self._name |= dict.fromkeys(net["bits"], name)
+        self._names: dict[int, list[str]] = defaultdict(list)
+        for name, net in module["netnames"].items():
+            for bit in () if net["hide_name"] else net["bits"]:
+                self._names[bit].append(name)
         for port in ports:
             if port["direction"] == "input":
                 self._clock[f":{port['name']}"] = clock_pair(port["name"], config)[0]
@@ -183,4 +182,7 @@ class _Design:
         cell = self._cells[name]
         if cell["type"] == _MEMORY:
             return str(cell["parameters"]["MEMID"]).removeprefix("\\")
-        return self._name.get(cell["connections"]["Q"][0], name)
+        names = self._names[cell["connections"]["Q"][0]]
+        # A net has names in every module that it passes; Yosys calls the cell after the module with the register.
+        place = name.replace("\\", "").removeprefix("$flatten").rpartition(".$")[0]
+        return next((one for one in names if one.rpartition(".")[0] == place), [*names, name][0])

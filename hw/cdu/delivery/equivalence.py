@@ -5,8 +5,8 @@ from __future__ import annotations
 _TEXT = """\
 # Proves that netlist.v does what {name}.v does: yosys -s {name}_equiv.ys
 # netlist.v is the mapped netlist of {top}, cells.lib the Liberty file of its cells, both in this folder. Registers must have
-# kept their names; gates need not. Outputs and registers are proven equal in every cycle if they were equal before, so no
-# register may have moved or been encoded anew.
+# kept their names; gates need not. Outputs and registers are proven equal in every cycle if they were equal before: what
+# depends on a register that was moved, merged, removed or encoded anew stays unproven, and the script fails.
 read_verilog {name}.v
 hierarchy -check -top {top}
 proc

@@ -25,7 +25,7 @@ if {{![info exists {clock}_output_delay]}} {{set {clock}_output_delay [expr {{{o
 create_clock -name {clock} -period ${clock}_period{port}
 """
 _CROSSED = """
-# From {begin} to {end}: {count} registers, all listed in {name}.json. Words arrive within a period of {end}; none has a hold time.
+# From {begin} to {end}: {count} registers, listed in {name}.json, which data reach within a period of {end}.
 set_max_delay -ignore_clock_latency -from [get_clocks {begin}] -to [get_clocks {end}] ${end}_period
 set_false_path -hold -from [get_clocks {begin}] -to [get_clocks {end}]
 """

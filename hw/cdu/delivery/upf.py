@@ -18,7 +18,7 @@ create_supply_set unit_supply -function {{power VDD}} -function {{ground VSS}}
 create_power_domain unit -elements {{.}} -supply {{primary unit_supply}}
 # Outputs are 0 without power: nothing is valid, nothing is taken, no interrupt.
 create_logic_port isolate -direction in
-set_isolation outputs -domain unit -applies_to outputs -clamp_value 0 -isolation_signal isolate -isolation_sense high -location parent
+set_isolation outputs -domain unit -applies_to outputs -clamp_value 0 -isolation_signal isolate -location parent
 """
 
 

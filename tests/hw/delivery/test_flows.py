@@ -1,6 +1,7 @@
 """Files for other tools: power intent, whose names are made before they are used, and LibreLane's configuration."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_the_power_intent_uses_only_what_it_has_made():
         new, references = UPF[command]
         if new:
             named.add(first)
-        for option, word in zip(rest, rest[1:], strict=False):
+        for option, word in pairwise(rest):
             if option in references:
                 assert word in named
             if option in ("-function", "-supply"):

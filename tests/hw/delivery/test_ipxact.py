@@ -1,4 +1,4 @@
-"""The component in IP-XACT: it keeps to the schema of IEEE 1685-2014 and has every port, interface and parameter of the unit."""
+"""The component in IP-XACT keeps to the schema of IEEE 1685-2014 and has every port, interface and parameter of the unit."""
 
 import importlib.util
 from pathlib import Path

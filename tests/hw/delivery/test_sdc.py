@@ -60,7 +60,7 @@ def test_every_name_exists_and_every_port_is_constrained_once(made):
         if command == "if":
             variables.add(re.search(r"info exists (\w+)", others[0])[1])
             continue
-        assert {name for name in re.findall(r"\$(\w+)", " ".join(words))} <= variables, "parameters come before their use"
+        assert set(re.findall(r"\$(\w+)", " ".join(words))) <= variables, "parameters come before their use"
         if command == "create_clock":
             clocks[options["-name"][0]] = next(objects(others[0], "ports"))
         if command in ("set_input_delay", "set_output_delay"):
