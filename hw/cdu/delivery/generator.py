@@ -135,7 +135,7 @@ def generate(
     flows = {
         ".sdc": sdc(name, top_name(name), ports, crossed, config),
         "_equiv.ys": equivalence(name, top_name(name)),
-        "_librelane.json": librelane(name, top_name(name), ports, config),
+        "_librelane.yaml": librelane(name, top_name(name), ports, config),
     }
     if block is None:
         flows |= {".xml": ipxact(name, top_name(name), about["versions"]["cdu"], ports, config), ".upf": upf(top_name(name))}

@@ -12,7 +12,7 @@ from cdu.delivery.sdc import PERIOD_NS
 
 
 def librelane(name: str, top: str, ports: Sequence[Mapping[str, Any]], config: CduConfig) -> str:
-    """Return the text of NAME_librelane.json for the ports that a manifest lists."""
+    """Return the text of NAME_librelane.yaml for the ports that a manifest lists."""
     names = {port["name"] for port in ports}
     clocks = [clock for clock, _ in config.clock_ports.values() if clock in names]
     values: dict[str, Any] = {

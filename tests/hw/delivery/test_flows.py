@@ -44,7 +44,7 @@ def test_the_power_intent_uses_only_what_it_has_made():
 def test_librelane_accepts_its_configuration(block, tmp_path):
     made = generator.kept(CduConfig(), block)
     made.write(tmp_path)
-    path = tmp_path / f"{made.name}_librelane.json"
+    path = tmp_path / f"{made.name}_librelane.yaml"
     values = json.loads(path.read_text())
     files = [values["PNR_SDC_FILE"], values["SIGNOFF_SDC_FILE"], *values["VERILOG_FILES"]]
     assert all((tmp_path / file.removeprefix("dir::")).is_file() for file in files)

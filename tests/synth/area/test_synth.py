@@ -34,7 +34,7 @@ def test_generate_twice_is_the_same(command, tmp_path):
         "shift_quantizer.v",
         "shift_quantizer.vlt",
         "shift_quantizer_equiv.ys",
-        "shift_quantizer_librelane.json",
+        "shift_quantizer_librelane.yaml",
         "shift_quantizer_synth.tcl",
     ]
     for name in names:

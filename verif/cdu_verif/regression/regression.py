@@ -20,6 +20,7 @@ from cdu_tools.parallel import processes
 from cdu_verif import blocks
 from cdu_verif.blocks import record
 from cdu_verif.cases import lent
+from cdu_verif.formal import user_properties
 from cdu_verif.regression import results, test_names
 from cdu_verif.regression.plan import WHOLE, PlannedRun
 from cdu_verif.regression.results import FAILED, TestResult
@@ -43,14 +44,15 @@ class RunSettings:
     tests: tuple[str, ...] = ()  #: names of tests; all if empty
     steps: int | None = None  #: number of training steps
     command: str = "cdu verify"  #: with the options that choose the configuration
+    properties: Path | None = None  #: folder with property modules that are bound to AXI ports; with Verilator only
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
             raise UserError(unknown("level", self.level, LEVELS))
         if self.waves is not None and self.waves not in simulators.WAVES:
             raise UserError(unknown("format of waveforms", self.waves, simulators.WAVES))
-        if (self.waves or self.coverage) and self.simulator != "verilator":
-            raise UserError("--waves and --coverage need --sim verilator")
+        if (self.waves or self.coverage or self.properties) and self.simulator != "verilator":
+            raise UserError("--waves, --coverage and --properties need --sim verilator")
         simulators.check(self.simulator)
 
     @property
@@ -62,9 +64,10 @@ class RunSettings:
     def repeat(self) -> str:
         """Return the command line without blocks, parameters of a run and tests."""
         recorded = f" --waves-format {self.waves}" if self.waves else ""
+        properties = f" --properties {shlex.quote(str(self.properties))}" if self.properties else ""
         return (
             f"{self.command} --sim {self.simulator} --seed {self.seed} --level {self.level}"
-            f"{recorded}{' --coverage' * self.coverage} -o {shlex.quote(str(self.folder))}"
+            f"{recorded}{' --coverage' * self.coverage}{properties} -o {shlex.quote(str(self.folder))}"
         )
 
 
@@ -139,8 +142,19 @@ def simulate(run: PlannedRun, settings: RunSettings, mutate: Callable[[str], str
         paths[".v"].write_text(mutate(generated.verilog), encoding="utf-8")
     what = " --training" if run.block in WHOLE else f" --block {run.block}"
     repeat = settings.repeat + what + "".join(f" --set {setting}" for setting in run.settings)
+    bound: list[Path] = []
+    if settings.properties is not None:
+        bound = [*user_properties.files(settings.properties), folder / "bind.sv"]
+        text = user_properties.bind(settings.properties, generated.top, generated.manifest["ports"], run.config)
+        bound[-1].write_text(text, encoding="utf-8")
     simulation = Simulation(
-        paths[".v"], generated.top, folder.resolve(), settings.simulator, waves=settings.waves, coverage=settings.coverage
+        paths[".v"],
+        generated.top,
+        folder.resolve(),
+        settings.simulator,
+        waves=settings.waves,
+        coverage=settings.coverage,
+        properties=[path.resolve() for path in bound],
     )
     records = folder / "records.jsonl"
     records.unlink(missing_ok=True)
