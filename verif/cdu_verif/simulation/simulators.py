@@ -192,7 +192,7 @@ class Simulation:
         folder.mkdir(parents=True, exist_ok=True)
         results = (folder / "cocotb.xml").resolve()
         # A crash of the simulator ends the runner; missing or incomplete results report it.
-        with _environment({**self._variables(), **variables}), suppress(SystemExit):
+        with _environment({**self._variables(), **variables}), suppress(SystemExit, RuntimeError):
             self._runner.test(
                 test_module=list(modules),
                 hdl_toplevel=self.top,
