@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,8 @@ class RunSettings:
             raise UserError(unknown("format of waveforms", self.waves, simulators.WAVES))
         if (self.waves or self.coverage or self.properties) and self.simulator != "verilator":
             raise UserError("--waves, --coverage and --properties need --sim verilator")
+        if self.properties is not None:
+            user_properties.files(self.properties)
         simulators.check(self.simulator)
 
     @property
@@ -170,5 +172,14 @@ def simulate(run: PlannedRun, settings: RunSettings, mutate: Callable[[str], str
     log = simulation.folder / "run.log"
     crash = "the simulation ended without results: " + (log.read_text(errors="replace")[-1500:] if log.is_file() else "no log")
     tests = results.read(run.label, found, records, settings.seed, repeat, crash, expects_tests=not settings.tests)
+    if violated := _violated(log):
+        tests = [replace(test, message=f"{violated}; {test.message}") if test.status == FAILED else test for test in tests]
     counts = simulation.coverage_file
     return RunOutcome(tests, coverage.summary(coverage.read(counts)) if settings.coverage and counts.is_file() else {})
+
+
+def _violated(log: Path) -> str:
+    """Return a sentence with the assertions that Verilator has found violated in a run, or nothing."""
+    text = log.read_text(errors="replace") if log.is_file() else ""
+    names = dict.fromkeys(re.findall(r"Assertion failed in ([\w.]+)", text))
+    return f"violated: {', '.join(name.rstrip('.') for name in names)}" if names else ""
