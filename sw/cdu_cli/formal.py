@@ -28,6 +28,10 @@ def formal(
     table: Annotated[
         Path | None, typer.Option(help="Also put the counts into this Markdown page, and the rows into proofs.csv beside it.")
     ] = None,
+    modules: Annotated[
+        Path | None,
+        typer.Option("--properties", help="Prove the property modules in this folder of the unit's AXI ports instead."),
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Prove properties of the generated Verilog with sby, yices and ABC.
@@ -42,9 +46,10 @@ def formal(
         from cdu_tools.distribution import missing
 
         raise missing(error.name, "formal") from None
-    wanted = ProofSettings(chosen, output, distinct("--block", block), name, table)
+    wanted = ProofSettings(chosen, output, distinct("--block", block), name, table, modules)
     given = [("--config", config), *(("--set", item) for item in settings or []), *(("--block", item) for item in block or [])]
     given += [("--property", name)] if name else []
+    given += [("--properties", str(modules))] if modules else []
     command = " ".join(["cdu formal", *(f"{option} {shlex.quote(value)}" for option, value in given)])
     with Shown() as shown:
         report = prove_blocks(wanted, f"{command} -o {shlex.quote(str(output))}", shown)

@@ -29,10 +29,11 @@ def generate(
 ) -> None:
     """Write NAME.v (Verilog-2005), NAME.json (ports, bit fields, registers, checksums), NAME.core (FuseSoC), NAME.vlt (lint).
 
-    For the whole unit also its registers, NAME.h in C, NAME.rdl in SystemRDL and NAME.svd for debuggers, NAME_tb.sv, a bench of
-    a page, and the driver in C: cdu_example.c and, if the unit has a DMA engine, cdu_dma.h and cdu_dma.c. NAME is the name of
-    the configuration, or of the block with --block. The bytes are the same on every machine and Python; NAME.json records the
-    Python.
+    NAME.sdc has the constraints, NAME_equiv.ys proves a mapped netlist equal to NAME.v, NAME_librelane.yaml is LibreLane's
+    configuration. For the whole unit also NAME.xml, a component in IP-XACT, NAME.upf, a sketch of the power intent, its
+    registers, NAME.h in C, NAME.rdl in SystemRDL and NAME.svd for debuggers, NAME_tb.sv, a bench of a page, and the driver in
+    C: cdu_example.c and, if the unit has a DMA engine, cdu_dma.h and cdu_dma.c. NAME is the name of the configuration, or of
+    the block with --block. The bytes are the same on every machine and Python; NAME.json records the Python.
     """
     chosen = configuration(config, settings)
     from cdu.delivery import generator

@@ -19,12 +19,12 @@ def registers(
     config: ConfigOption = "tiny",
     settings: SetOption = None,
     formats: Annotated[
-        list[str] | None, typer.Option("--format", help="ipxact, uvm or html; may be given several times. Default: all.")
+        list[str] | None, typer.Option("--format", help="uvm or html; may be given several times. Default: all.")
     ] = None,
 ) -> None:
-    """Write NAME.xml (IP-XACT), NAME_ral.sv (register model for UVM) and NAME_html (pages) through PeakRDL (extra `rdl`).
+    """Write NAME_ral.sv (register model for UVM) and NAME_html (pages) through PeakRDL (extra `rdl`).
 
-    `cdu generate` writes the registers in C, in SystemRDL and for debuggers.
+    `cdu generate` writes the registers in C, in SystemRDL, in IP-XACT and for debuggers.
     """
     chosen, wanted = configuration(config, settings), distinct("--format", formats)
     from cdu.delivery.register_models import FORMATS, write_models

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -37,6 +38,9 @@ def verify(
     steps: Annotated[
         int | None, typer.Option(help="Training steps (default: 3 on quick, 20 on full).", min=1, max=MAX_STEPS)
     ] = None,
+    properties: Annotated[
+        Path | None, typer.Option(help="Also check the property modules in this folder at AXI ports (Verilator).")
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Simulate generated units with cocotb; every expected value comes from the golden model.
@@ -57,7 +61,7 @@ def verify(
     command = " ".join(["cdu verify", *(f"{name} {shlex.quote(value)}" for name, value in given)])
     pinned = [item.partition("=")[0].strip() for item in settings or []]
     recorded = waves_format if waves_format is not None else "fst" if waves else None
-    how = RunSettings(output, sim, seed, level, recorded, coverage, tuple(tests), steps, command)
+    how = RunSettings(output, sim, seed, level, recorded, coverage, tuple(tests), steps, command, properties)
     wanted = VerifySettings(chosen, how, blocks, pinned, training)
     with Shown() as shown:
         report = verify_blocks(wanted, shown)

@@ -10,7 +10,10 @@ from cdu_spec.register_blocks import plain, register_blocks
 from cdu_spec.register_documents import identifier
 from cdu_spec.registers import BLOCK_BYTES, MAJOR, MINOR, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register
 
-_ACCESS = {Access.RO: "read-only", Access.RW: "read-write", Access.WO: "write-only", Access.W1C: "read-write"}
+#: Access by the words of CMSIS-SVD, which are those of IP-XACT.
+ACCESS = {Access.RO: "read-only", Access.RW: "read-write", Access.WO: "write-only", Access.W1C: "read-write"}
+#: Bytes of addresses that the registers of a unit take.
+REGISTERS_BYTES = BLOCK_BYTES * (2 + len(Channel))
 _SCHEMA = "http://www.w3.org/2001/XMLSchema-instance"
 
 
@@ -32,7 +35,7 @@ def svd(config: CduConfig) -> str:
     _texts(
         SubElement(peripheral, "addressBlock"),
         offset="0x0",
-        size=f"{BLOCK_BYTES * (2 + len(Channel)):#x}",
+        size=f"{REGISTERS_BYTES:#x}",
         usage="registers",
     )
     registers = SubElement(peripheral, "registers")
@@ -56,7 +59,7 @@ def _register(place: Element, entry: Register) -> None:
         name=entry.name + ("[%s]" if entry.count > 1 else ""),
         description=plain(entry.description),
         addressOffset=f"{entry.offset:#x}",
-        access=_ACCESS[entry.access],
+        access=ACCESS[entry.access],
         resetValue=f"{entry.reset:#x}",
     )
     if entry.access is Access.W1C:

@@ -20,10 +20,17 @@ from cdu_tools.progress import Progress, Silent
 from cdu_tools.sources import sources_sha256
 
 from cdu.delivery import blocks
+from cdu.delivery.crossings import crossings
+from cdu.delivery.equivalence import equivalence
 from cdu.delivery.fusesoc import core_file, synth_script
+from cdu.delivery.interfaces import interfaces
+from cdu.delivery.ipxact import ipxact
+from cdu.delivery.librelane import librelane
 from cdu.delivery.manifest import manifest
 from cdu.delivery.memories import Memories
+from cdu.delivery.sdc import sdc
 from cdu.delivery.smoke_test import smoke_test
+from cdu.delivery.upf import upf
 from cdu.delivery.verilog import convert, top_name, versions
 from cdu.delivery.waivers import waivers
 
@@ -52,6 +59,9 @@ class Generated:
         Text of NAME_tb.sv, a short test bench; None for a block.
     descriptions
         Texts that describe the registers to other programs, by file ending: .rdl and .svd; none for a block.
+    flows
+        Texts for the tools of an integrator, by file ending: constraints, equivalence, LibreLane; for a unit also IP-XACT and
+        power intent.
     """
 
     name: str
@@ -63,6 +73,7 @@ class Generated:
     header: str | None = None
     bench: str | None = None
     descriptions: dict[str, str] = field(default_factory=dict)
+    flows: dict[str, str] = field(default_factory=dict)
 
     @property
     def top(self) -> str:
@@ -74,7 +85,7 @@ class Generated:
         description = json.dumps(self.manifest, indent=2) + "\n"
         texts = {".v": self.verilog, ".vlt": self.waivers, ".core": self.core, "_synth.tcl": self.synth, ".json": description}
         paths = []
-        for ending, text in (texts | self.descriptions | {".h": self.header, "_tb.sv": self.bench}).items():
+        for ending, text in (texts | self.descriptions | self.flows | {".h": self.header, "_tb.sv": self.bench}).items():
             if text is not None:
                 paths.append(folder / f"{self.name}{ending}")
                 write_whole(paths[-1], text)
@@ -116,9 +127,21 @@ def generate(
     files |= {f"{name}{ending}": description for ending, description in descriptions.items()}
     about = manifest(component, name, config, files, memories)
     named = (name, top_name(name), about["versions"]["cdu"], block is None)
+    ports, crossed = about["ports"], crossings(text, top_name(name), about["ports"], config)
+    about |= {
+        "interfaces": [interface.entry() for interface in interfaces(ports, config)],
+        "crossings": [crossing.entry() for crossing in crossed],
+    }
+    flows = {
+        ".sdc": sdc(name, top_name(name), ports, crossed, config),
+        "_equiv.ys": equivalence(name, top_name(name)),
+        "_librelane.yaml": librelane(name, top_name(name), ports, config),
+    }
+    if block is None:
+        flows |= {".xml": ipxact(name, top_name(name), about["versions"]["cdu"], ports, config), ".upf": upf(top_name(name))}
     bench = smoke_test(top_name(name), config, about["ports"], about["registers"]) if block is None else None
     core, synth, allowed = core_file(*named), synth_script(*named), waivers(name, top_name(name), text)
-    return Generated(name, text, about, core, synth, allowed, header, bench, descriptions)
+    return Generated(name, text, about, core, synth, allowed, header, bench, descriptions, flows)
 
 
 def kept(

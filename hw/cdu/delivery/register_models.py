@@ -1,4 +1,4 @@
-"""Register models made by PeakRDL (optional): IP-XACT, a register model for UVM, HTML pages."""
+"""Register models made by PeakRDL (optional): a register model for UVM, HTML pages."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from cdu_tools.errors import UserError
 from cdu_tools.files import make_folder, write_whole
 from cdu_tools.near_names import unknown
 
-from cdu.delivery.fusesoc import VENDOR
-from cdu.delivery.verilog import top_name, versions
+from cdu.delivery.verilog import top_name
 
 #: Names of methods of class uvm_reg (IEEE 1800.2, section 18.4): a member of that name would hide the method.
 UVM_METHODS = (
@@ -68,12 +67,6 @@ def write_models(config: CduConfig, formats: Sequence[str], folder: Path) -> lis
         return [_delivered(path, make_folder(folder) / path.name) for path in sorted(made.iterdir())]
 
 
-def _ipxact(config: CduConfig, source: Path, made: Path) -> None:
-    """Write NAME.xml, IP-XACT of 2014 (IEEE 1685)."""
-    exporter = _package("peakrdl_ipxact").IPXACTExporter(vendor=VENDOR, library="units", version=versions()["cdu"])
-    exporter.export(compiled(config, source).top, str(made / f"{config.unit_name}.xml"), component_name=config.unit_name)
-
-
 def _uvm(config: CduConfig, source: Path, made: Path) -> None:
     """Write NAME_ral.sv, a package."""
     top = compiled(config, source, UVM_METHODS).top
@@ -86,7 +79,7 @@ def _html(config: CduConfig, source: Path, made: Path) -> None:
 
 
 #: Functions that write a format, by its name.
-FORMATS: Mapping[str, Callable[[CduConfig, Path, Path], None]] = {"ipxact": _ipxact, "uvm": _uvm, "html": _html}
+FORMATS: Mapping[str, Callable[[CduConfig, Path, Path], None]] = {"uvm": _uvm, "html": _html}
 
 
 def _package(name: str) -> Any:

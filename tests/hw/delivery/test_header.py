@@ -11,7 +11,8 @@ from cdu_spec.registers import entries
 def test_a_unit_has_registers_and_a_header(generated, tmp_path):
     made = generated[None]
     paths = made.write(tmp_path)
-    endings = [".core", ".h", ".json", ".rdl", ".svd", ".v", ".vlt", "_synth.tcl", "_tb.sv"]
+    endings = [".core", ".h", ".json", ".rdl", ".sdc", ".svd", ".upf", ".v", ".vlt", ".xml"]
+    endings += ["_equiv.ys", "_librelane.yaml", "_synth.tcl", "_tb.sv"]
     assert sorted(path.name for path in paths) == [f"tiny{ending}" for ending in endings]
     text = (tmp_path / "tiny.h").read_bytes()
     assert text.decode() == c_header()

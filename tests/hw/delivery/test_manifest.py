@@ -100,7 +100,8 @@ def test_files_carry_versions_checksum_and_description(tmp_path):
     made = generator.generate(CduConfig(), "shift_quantizer")
     paths = made.write(tmp_path)
     names = {path.name: path for path in paths}
-    assert sorted(names) == [f"shift_quantizer{ending}" for ending in (".core", ".json", ".v", ".vlt", "_synth.tcl")]
+    endings = (".core", ".json", ".sdc", ".v", ".vlt", "_equiv.ys", "_librelane.yaml", "_synth.tcl")
+    assert sorted(names) == [f"shift_quantizer{ending}" for ending in endings]
     content = json.loads(names["shift_quantizer.json"].read_text())
     assert content["sha256"] == {"shift_quantizer.v": hashlib.sha256(names["shift_quantizer.v"].read_bytes()).hexdigest()}
     assert content["config"] == CduConfig().to_dict()

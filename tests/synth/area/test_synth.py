@@ -30,8 +30,11 @@ def test_generate_twice_is_the_same(command, tmp_path):
     assert names == [
         "shift_quantizer.core",
         "shift_quantizer.json",
+        "shift_quantizer.sdc",
         "shift_quantizer.v",
         "shift_quantizer.vlt",
+        "shift_quantizer_equiv.ys",
+        "shift_quantizer_librelane.yaml",
         "shift_quantizer_synth.tcl",
     ]
     for name in names:

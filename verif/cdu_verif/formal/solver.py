@@ -86,12 +86,15 @@ class Sby:
         Makes the Verilog text of the harness for a device.
     clocks
         Whether there are several clocks, each of which can rise and fall at any step; a step is not a cycle of any clock.
+    sources
+        Further files with modules that the harness uses.
     """
 
     kind: ProofKind
     depth: int
     harness: Callable[[BoundDevice], str]
     clocks: bool = False
+    sources: tuple[Path, ...] = ()
 
     @property
     def engine(self) -> str:
@@ -106,7 +109,7 @@ class Sby:
     def prove(self, device: BoundDevice, folder: Path) -> Verdict:
         """Run sby in ``folder``, which has the device's Verilog."""
         (folder / "harness.sv").write_text(self.harness(device), encoding="utf-8")
-        modules = [Path(shutil.copy(source, folder)).name for source in binding.sources()]
+        modules = [Path(shutil.copy(source, folder)).name for source in (*binding.sources(), *self.sources)]
         text = _SBY.format(
             mode=self.kind.mode,
             depth=self.depth,

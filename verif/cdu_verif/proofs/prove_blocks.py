@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdu_spec.config import CduConfig, ConfigError
+from cdu_tools.errors import UserError
 from cdu_tools.files import make_folder
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
-from cdu_verif.formal import solver
+from cdu_verif.formal import solver, user_properties
 from cdu_verif.formal.proof import Property
 from cdu_verif.proofs import campaign, catalog
 
@@ -34,6 +35,8 @@ class ProofSettings:
         Name of the properties to prove; all if None.
     page
         Markdown page that also receives the number of proofs by kind, with the table of all proofs beside it.
+    modules
+        Folder with modules of properties of the user, which are proven of the whole unit in place of the properties of blocks.
     """
 
     config: CduConfig
@@ -41,8 +44,11 @@ class ProofSettings:
     blocks: Sequence[str] = ()
     name: str | None = None
     page: Path | None = None
+    modules: Path | None = None
 
     def __post_init__(self) -> None:
+        if self.modules is not None and (self.blocks or self.page is not None):
+            raise UserError("--properties are those of the whole unit: use neither --block nor --table with it")
         if not self.properties:
             raise ConfigError("nothing to prove")
         if self.page is not None:
@@ -52,6 +58,9 @@ class ProofSettings:
     @property
     def properties(self) -> list[Property]:
         """Return the properties in the order of their blocks."""
+        if self.modules is not None:
+            found = user_properties.properties(self.modules, self.config)
+            return [one for one in found if self.name in (None, one.name)]
         return catalog.properties(self.config, self.blocks, self.name)
 
 

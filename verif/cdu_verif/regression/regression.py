@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from cdu_tools.parallel import processes
 from cdu_verif import blocks
 from cdu_verif.blocks import record
 from cdu_verif.cases import lent
+from cdu_verif.formal import user_properties
 from cdu_verif.regression import results, test_names
 from cdu_verif.regression.plan import WHOLE, PlannedRun
 from cdu_verif.regression.results import FAILED, TestResult
@@ -43,14 +44,17 @@ class RunSettings:
     tests: tuple[str, ...] = ()  #: names of tests; all if empty
     steps: int | None = None  #: number of training steps
     command: str = "cdu verify"  #: with the options that choose the configuration
+    properties: Path | None = None  #: folder with property modules that are bound to AXI ports; with Verilator only
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
             raise UserError(unknown("level", self.level, LEVELS))
         if self.waves is not None and self.waves not in simulators.WAVES:
             raise UserError(unknown("format of waveforms", self.waves, simulators.WAVES))
-        if (self.waves or self.coverage) and self.simulator != "verilator":
-            raise UserError("--waves and --coverage need --sim verilator")
+        if (self.waves or self.coverage or self.properties) and self.simulator != "verilator":
+            raise UserError("--waves, --coverage and --properties need --sim verilator")
+        if self.properties is not None:
+            user_properties.files(self.properties)
         simulators.check(self.simulator)
 
     @property
@@ -62,9 +66,10 @@ class RunSettings:
     def repeat(self) -> str:
         """Return the command line without blocks, parameters of a run and tests."""
         recorded = f" --waves-format {self.waves}" if self.waves else ""
+        properties = f" --properties {shlex.quote(str(self.properties))}" if self.properties else ""
         return (
             f"{self.command} --sim {self.simulator} --seed {self.seed} --level {self.level}"
-            f"{recorded}{' --coverage' * self.coverage} -o {shlex.quote(str(self.folder))}"
+            f"{recorded}{' --coverage' * self.coverage}{properties} -o {shlex.quote(str(self.folder))}"
         )
 
 
@@ -139,8 +144,19 @@ def simulate(run: PlannedRun, settings: RunSettings, mutate: Callable[[str], str
         paths[".v"].write_text(mutate(generated.verilog), encoding="utf-8")
     what = " --training" if run.block in WHOLE else f" --block {run.block}"
     repeat = settings.repeat + what + "".join(f" --set {setting}" for setting in run.settings)
+    bound: list[Path] = []
+    if settings.properties is not None:
+        bound = [*user_properties.files(settings.properties), folder / "bind.sv"]
+        text = user_properties.bind(settings.properties, generated.top, generated.manifest["ports"], run.config)
+        bound[-1].write_text(text, encoding="utf-8")
     simulation = Simulation(
-        paths[".v"], generated.top, folder.resolve(), settings.simulator, waves=settings.waves, coverage=settings.coverage
+        paths[".v"],
+        generated.top,
+        folder.resolve(),
+        settings.simulator,
+        waves=settings.waves,
+        coverage=settings.coverage,
+        properties=[path.resolve() for path in bound],
     )
     records = folder / "records.jsonl"
     records.unlink(missing_ok=True)
@@ -156,5 +172,14 @@ def simulate(run: PlannedRun, settings: RunSettings, mutate: Callable[[str], str
     log = simulation.folder / "run.log"
     crash = "the simulation ended without results: " + (log.read_text(errors="replace")[-1500:] if log.is_file() else "no log")
     tests = results.read(run.label, found, records, settings.seed, repeat, crash, expects_tests=not settings.tests)
+    if violated := _violated(log):
+        tests = [replace(test, message=f"{violated}; {test.message}") if test.status == FAILED else test for test in tests]
     counts = simulation.coverage_file
     return RunOutcome(tests, coverage.summary(coverage.read(counts)) if settings.coverage and counts.is_file() else {})
+
+
+def _violated(log: Path) -> str:
+    """Return a sentence with the assertions that Verilator has found violated in a run, or nothing."""
+    text = log.read_text(errors="replace") if log.is_file() else ""
+    names = dict.fromkeys(re.findall(r"Assertion failed in ([\w.]+)", text))
+    return f"violated: {', '.join(name.rstrip('.') for name in names)}" if names else ""

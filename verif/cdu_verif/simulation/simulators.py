@@ -100,13 +100,23 @@ class Simulation:
         It has every named signal and every element of a memory; nets without a name of their own (``_012_``) are left out.
     coverage
         Whether lines, toggles and expressions are counted, with Verilator only.
+    properties
+        Further files with modules of properties and their binding, with Verilator only; a violation ends the simulation.
     """
 
     def __init__(
-        self, source: Path, top: str, folder: Path, simulator: str, *, waves: str | None = None, coverage: bool = False
+        self,
+        source: Path,
+        top: str,
+        folder: Path,
+        simulator: str,
+        *,
+        waves: str | None = None,
+        coverage: bool = False,
+        properties: Sequence[Path] = (),
     ) -> None:
         self.source, self.top, self.folder, self.simulator = source, top, folder, simulator
-        self.waves, self.coverage = waves, coverage
+        self.waves, self.coverage, self.properties = waves, coverage, properties
         folder.mkdir(parents=True, exist_ok=True)
         self._runner: Runner | None = None
 
@@ -125,7 +135,12 @@ class Simulation:
             self._build(get_runner(self.simulator), ())
             return
         tool, sim = verilator.find(), self.folder / "sim"
-        options = [*_QUIET, *(_COVERAGE if self.coverage else ()), *([f"--trace-{self.waves}", *_TRACED] if self.waves else ())]
+        options = [
+            *_QUIET,
+            *(["--assert"] if self.properties else ()),
+            *(_COVERAGE if self.coverage else ()),
+            *([f"--trace-{self.waves}", *_TRACED] if self.waves else ()),
+        ]
         runtime = runtime_objects.ingredients(tool, options)
         # With counters the compiler takes longer to optimise the code than the simulation runs.
         effort = "-O1" if self.source.stat().st_size >= _LARGE and not self.coverage else "-O0"
@@ -147,7 +162,7 @@ class Simulation:
             log = self.folder / "build.log"
             try:
                 self._runner.build(
-                    sources=[self.source],
+                    sources=[self.source, *self.properties],
                     hdl_toplevel=self.top,
                     build_dir=self.folder / "sim",
                     build_args=arguments,
@@ -177,7 +192,7 @@ class Simulation:
         folder.mkdir(parents=True, exist_ok=True)
         results = (folder / "cocotb.xml").resolve()
         # A crash of the simulator ends the runner; missing or incomplete results report it.
-        with _environment({**self._variables(), **variables}), suppress(SystemExit):
+        with _environment({**self._variables(), **variables}), suppress(SystemExit, RuntimeError):
             self._runner.test(
                 test_module=list(modules),
                 hdl_toplevel=self.top,
