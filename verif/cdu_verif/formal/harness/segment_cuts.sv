@@ -12,7 +12,7 @@ module segment_cuts #(
   input segments_last, segments_repeats,
   input parts__valid, parts__ready,
   input [PLACE-1:0] parts_offset,
-  input [31:0] parts_bytes,
+  input [PLACE+$clog2(MOST):0] parts_bytes,
   input [9:0] parts_pad,
   input parts_last, parts_repeats,
   input bursts__valid, bursts__ready,
