@@ -11,9 +11,8 @@ from amaranth.utils import exact_log2
 from cdu_spec.dma import DESCRIPTOR_BYTES, MAX_RING_LOG2, MEMORY_ADDRESS_BITS
 from cdu_spec.registers import REGISTER_BITS
 
+from cdu.dma.axi4 import Burst
 from cdu.dma.records import Fetched
-from cdu.dma.segments import Segment
-from cdu.parts.width_converter import Bytes
 
 
 class DescriptorFetch(wiring.Component):
@@ -31,8 +30,10 @@ class DescriptorFetch(wiring.Component):
     bad_tail, beyond
         High for a cycle, and the next descriptor is not read: TAIL is more than the number of places ahead of HEAD, or behind
         the next descriptor; the next descriptor would be beyond the last address.
-    segments, i, result
-        Streams to and from a :class:`~cdu.dma.memory_reader.MemoryReader`.
+    bursts
+        Stream of :class:`~cdu.dma.axi4.Burst`, one for a descriptor.
+    answer, answer_data, answer_failed
+        A requested word has come; memory reports an error of it.
     o
         Stream of :class:`~cdu.dma.records.Fetched`; the next descriptor is read when this one has been taken.
     working
@@ -48,15 +49,17 @@ class DescriptorFetch(wiring.Component):
     head: Signal
     bad_tail: Signal
     beyond: Signal
-    segments: stream.Interface
-    i: stream.Interface
-    result: stream.Interface
+    bursts: stream.Interface
+    answer: Signal
+    answer_data: Signal
+    answer_failed: Signal
     o: stream.Interface
     working: Signal
     rewind: Signal
 
     def __init__(self, size: int) -> None:
-        self.size = size
+        #: Words of a descriptor, a power of two.
+        self.size, self.words = size, DESCRIPTOR_BYTES // size
         super().__init__(
             {
                 "enable": In(1),
@@ -66,9 +69,10 @@ class DescriptorFetch(wiring.Component):
                 "head": In(REGISTER_BITS),
                 "bad_tail": Out(1),
                 "beyond": Out(1),
-                "segments": Out(stream.Signature(Segment())),
-                "i": In(stream.Signature(Bytes(size))),
-                "result": In(stream.Signature(1)),
+                "bursts": Out(stream.Signature(Burst())),
+                "answer": In(1),
+                "answer_data": In(8 * size),
+                "answer_failed": In(1),
                 "o": Out(stream.Signature(Fetched())),
                 "working": Out(1),
                 "rewind": In(1),
@@ -79,7 +83,8 @@ class DescriptorFetch(wiring.Component):
         m = Module()
         fetched: Any = self.o.payload
         number = Signal(REGISTER_BITS)
-        content = Signal(8 * DESCRIPTOR_BYTES)
+        words = [Signal(8 * self.size, name=f"word{place}", reset_less=True) for place in range(self.words)]
+        word = Signal(range(self.words))  # the word that comes next
         failed = Signal()
         place = Signal(MAX_RING_LOG2)
         places = Signal(MAX_RING_LOG2 + 1)
@@ -92,17 +97,18 @@ class DescriptorFetch(wiring.Component):
             places.eq(1 << self.ring_log2),
             place.eq(number & (places - 1)),
             address.eq(self.ring + (place << exact_log2(DESCRIPTOR_BYTES))),
-            self.segments.payload["address"].eq(address),
-            self.segments.payload["bytes"].eq(DESCRIPTOR_BYTES),
-            self.segments.payload["last"].eq(1),
-            fetched["descriptor"].eq(content),
+            self.bursts.payload["address"].eq(address),
+            self.bursts.payload["words"].eq(self.words),
+            fetched["descriptor"].eq(Cat(words)),
             fetched["number"].eq(number),
             fetched["failed"].eq(failed),
-            self.i.ready.eq(1),
-            self.result.ready.eq(1),
         ]
-        with m.If(self.i.valid):
-            m.d.sync += content.eq(Cat(content[8 * self.size :], self.i.payload["data"]))
+        with m.If(self.answer):
+            m.d.sync += word.eq(word + 1)
+            with m.Switch(word):
+                for turn, kept in enumerate(words):
+                    with m.Case(turn):
+                        m.d.sync += kept.eq(self.answer_data)
         with m.If(self.rewind):
             m.d.sync += number.eq(0)
         with m.FSM() as states:
@@ -117,12 +123,14 @@ class DescriptorFetch(wiring.Component):
                 with m.If(self.enable & rung & ~address[-1]):
                     m.next = "ASK"
             with m.State("ASK"):
-                m.d.comb += self.segments.valid.eq(1)
-                with m.If(self.segments.ready):
+                m.d.comb += self.bursts.valid.eq(1)
+                m.d.sync += failed.eq(0)
+                with m.If(self.bursts.ready):
                     m.next = "READ"
-            with m.State("READ"), m.If(self.result.valid):
-                m.d.sync += failed.eq(self.result.payload)
-                m.next = "GIVE"
+            with m.State("READ"), m.If(self.answer):
+                m.d.sync += failed.eq(failed | self.answer_failed)
+                with m.If(word == self.words - 1):
+                    m.next = "GIVE"
             with m.State("GIVE"):
                 m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready):

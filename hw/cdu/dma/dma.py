@@ -9,7 +9,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect
 from cdu_spec.config import DMA_WORDS, CduConfig
-from cdu_spec.dma import COMPLETION_BYTES, DESCRIPTOR_BYTES, dma_entries
+from cdu_spec.dma import COMPLETION_BYTES, dma_entries
 from cdu_spec.ports import PORTS, REGISTER_PORT, scale_port_bytes
 from cdu_spec.registers import Channel
 
@@ -20,7 +20,7 @@ from cdu.dma.axi4 import BURST_WORDS
 from cdu.dma.dma_registers import DmaRegisters
 from cdu.dma.memory_reader import repeated_bytes
 from cdu.dma.packet_turns import PacketTurns
-from cdu.dma.read_master import AxiReadMaster, reader_streams
+from cdu.dma.read_master import AxiReadMaster
 from cdu.dma.register_bridge import RegisterBridge
 from cdu.dma.ring import Ring
 from cdu.dma.write_master import AxiWriteMaster, writer_streams
@@ -32,8 +32,6 @@ MEMORY_PORT = "m_axi"
 _WRITE_WORDS = 2 * BURST_WORDS
 #: Bytes of scales that it has room for, and words of them at least.
 _SCALE_BYTES, _SCALE_WORDS = 128, 4
-#: Words that a reader or writer must have room for.
-_LEAST_WORDS = 2
 
 
 class CduDma(wiring.Component):
@@ -51,7 +49,7 @@ class CduDma(wiring.Component):
     m_axil_*
         AXI4-Lite to the unit.
     m_axi_*
-        AXI4 to memory. An ID per reader and writer; no burst is longer than 16 words or crosses 4 KiB.
+        AXI4 to memory. An ID per reader, ring of descriptors and writer; no burst is longer than 16 words or crosses 4 KiB.
     AXI4-Stream ports
         Those of a unit, the other way round, with the same names.
     irq
@@ -82,21 +80,18 @@ class CduDma(wiring.Component):
         rings = {channel: Ring(self.config, channel) for channel in Channel}
         m.submodules.registers = registers = DmaRegisters(rings[Channel.COMPRESS].signature)
         m.submodules.bridge = bridge = RegisterBridge(1 + 2 * len(rings))
-        # A ring has a reader of data, one of scales, a writer of data; both take turns at one of descriptors, one of records.
+        # A ring has a reader of data, one of scales, a writer of data; both take turns at a writer of records.
         scale_words = max(_SCALE_WORDS, _SCALE_BYTES // self.size)
-        descriptor_words = max(_LEAST_WORDS, DESCRIPTOR_BYTES // self.size)
         record_words = 1 + -(-(COMPLETION_BYTES - 1) // self.size)  # one may begin within a word
         # The first of all reads what is to be compressed
         read_words = self.config.dma_words or min(DMA_WORDS)
-        words = (read_words, scale_words) * len(rings) + (descriptor_words,)
-        m.submodules.reads = reads = AxiReadMaster(self.size, words, repeated_bytes(self.config))
+        words = (read_words, scale_words) * len(rings)
+        m.submodules.reads = reads = AxiReadMaster(self.size, words, repeated_bytes(self.config), direct=len(rings))
         m.submodules.writes = writes = AxiWriteMaster(
             self.size, (_WRITE_WORDS,) * len(rings) + (record_words,), unanswered=read_words // 2 - 1
         )
-        m.submodules.descriptor_turns = descriptors = PacketTurns(reader_streams(self.size), len(rings))
         m.submodules.record_turns = records = PacketTurns(writer_streams(self.size), len(rings))
-        for shared, master in ((descriptors, reads), (records, writes)):
-            shared.join(m, {name: getattr(master, name)[-1] for name in shared.streams})
+        records.join(m, {name: getattr(writes, name)[-1] for name in records.streams})
         axi_lite.join(m, self, REGISTER_PORT, registers)
         axi_lite.join(m, bridge, register_bridge.PREFIX, self)
         axi4.join(m, self, reads, axi4.read_members(MEMORY_PORT, self.size))
@@ -110,11 +105,14 @@ class CduDma(wiring.Component):
                 m.d.comb += getattr(ring, port).eq(getattr(registers, f"{name}_{port}"))
             for port in DmaRegisters.of_ring:
                 m.d.comb += getattr(registers, f"{name}_{port}").eq(getattr(ring, port))
-            readers: Sequence[tuple[Any, int]] = (reads, 2 * number), (reads, 2 * number + 1), (descriptors, number)
-            for place, (reader, client) in enumerate(readers):
-                connect(m, ring.read_segments[place], reader.segments[client])
-                connect(m, reader.o[client], ring.read[place])
-                connect(m, reader.result[client], ring.read_result[place])
+            for place in range(Ring.readers):
+                client = Ring.readers * number + place
+                connect(m, ring.read_segments[place], reads.segments[client])
+                connect(m, reads.o[client], ring.read[place])
+                connect(m, reads.result[client], ring.read_result[place])
+            connect(m, ring.bursts, reads.bursts[number])
+            for port in ("answer", "answer_data", "answer_failed"):
+                m.d.comb += getattr(ring, port).eq(getattr(reads, port)[number])
             writers: Sequence[Any] = writes, records
             for place, writer in enumerate(writers):
                 connect(m, ring.write_segments[place], writer.segments[number])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
@@ -61,24 +62,10 @@ class JobPlanner(wiring.Component):
         counts: Any = Signal(Counts())
         errors: Any = Signal(Errors())
         extents = [descriptor[name] for name in "nchw"]
-        extent_wrong = Cat((extent == 0) | (extent >> VALUES_BITS != 0) for extent in extents).any()
         too_many = Signal()
         wrong = Signal()
-        channels = Mux(flat, 1, descriptor["c"][:VALUES_BITS])
-        scales_bytes = Mux(kind["wide"], channels * scale_port_bytes(offsets=True), channels * RECIPROCAL_BYTES)
-        # The values of a tensor are at the addresses that its strides give, modulo the size of the address space.
-        lengths = {"tensor": 1, "payload": descriptor["payload_bytes"], "scales": scales_bytes, "completion": COMPLETION_BYTES}
-        far = {name: _ends_beyond(descriptor[name], length) for name, length in lengths.items()}
-        m.d.comb += [
-            planned["fetched"].eq(self.i.payload),
-            errors["bad_mode"].eq(self._wrong_mode(descriptor)),
-            errors["bad_shape"].eq(extent_wrong | too_many),
-            errors["bad_address"].eq(far["tensor"] | far["payload"] | (kind["has_scales"] & far["scales"])),
-            wrong.eq(self.i.payload["failed"] | errors.as_value().any()),
-        ]
-        if self.channel is Channel.DECOMPRESS:
-            behind = Mux(descriptor["payload_crc"] != 0, CRC_BYTES, 0)
-            m.d.comb += errors["bad_length"].eq(descriptor["payload_bytes"] <= behind)
+        m.d.comb += planned["fetched"].eq(self.i.payload)
+        far = self._check(m, errors, kind, too_many, wrong)
 
         m.submodules.multiplier = multiplier = SerialMultiplier(VALUES_BITS)
         n, c, h, w = (extent[:VALUES_BITS] for extent in extents)
@@ -155,6 +142,31 @@ class JobPlanner(wiring.Component):
                     m.d.sync += [too_many.eq(0), extra.eq(0)]
                     m.next = "MAPS"
         return m
+
+    def _check(self, m: Module, errors: Any, kind: Mapping[str, Value], too_many: Value, wrong: Signal) -> dict[str, Value]:
+        """Find the errors of a descriptor, and whether it has one (``wrong``).
+
+        Return by address whether it is too wide, or what begins there ends beyond the last one.
+        """
+        descriptor: Any = self.i.payload["descriptor"]
+        extent_wrong = Cat(
+            (extent == 0) | (extent >> VALUES_BITS != 0) for extent in (descriptor[name] for name in "nchw")
+        ).any()
+        channels = Mux(kind["flat"], 1, descriptor["c"][:VALUES_BITS])
+        scales_bytes = Mux(kind["wide"], channels * scale_port_bytes(offsets=True), channels * RECIPROCAL_BYTES)
+        # The values of a tensor are at the addresses that its strides give, modulo the size of the address space.
+        lengths = {"tensor": 1, "payload": descriptor["payload_bytes"], "scales": scales_bytes, "completion": COMPLETION_BYTES}
+        far = {name: _ends_beyond(descriptor[name], length) for name, length in lengths.items()}
+        m.d.comb += [
+            errors["bad_mode"].eq(self._wrong_mode(descriptor)),
+            errors["bad_shape"].eq(extent_wrong | too_many),
+            errors["bad_address"].eq(far["tensor"] | far["payload"] | (kind["has_scales"] & far["scales"])),
+            wrong.eq(self.i.payload["failed"] | errors.as_value().any()),
+        ]
+        if self.channel is Channel.DECOMPRESS:
+            behind = Mux(descriptor["payload_crc"] != 0, CRC_BYTES, 0)
+            m.d.comb += errors["bad_length"].eq(descriptor["payload_bytes"] <= behind)
+        return far
 
     def _multiply(self, m: Module, multiplier: SerialMultiplier, factors: tuple[Value, Value], wrong: Value) -> None:
         """Keep a multiplication going until it is done."""

@@ -7,20 +7,18 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 from cdu_spec.config import CduConfig
-from cdu_spec.dma import MEMORY_ADDRESS_BITS, SIZE_BITS
 
 from cdu.dma.axi4 import BURST_WORDS, Burst
-from cdu.dma.segments import PAD_BITS, Segment, words_to_boundary
+from cdu.dma.segment_cutter import Part, SegmentCutter
+from cdu.dma.segments import PAD_BITS, Segment
 from cdu.parts.barrel import rotate_right, shift_right
 from cdu.parts.byte_packer import BytePacker
 from cdu.parts.ram_fifo import RamFifo
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.width_converter import Bytes, expand, ones
 
-#: Number of segments with words in progress, or divisor of the number of those words; more segments are kept in a memory.
-_SEGMENTS, _PART = 16, 4
-#: Fields of a segment that the second half of a reader needs.
-_KEPT = ("bytes", "pad", "repeats", "last")
+#: Words that may be in progress for each part of the plan, and parts from which on the plan is kept in a memory.
+_WORDS_OF_PART, _MANY = 4, 16
 
 
 def repeated_bytes(config: CduConfig) -> int:
@@ -85,59 +83,38 @@ class MemoryReader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.arrived = arrived = RamFifo(data.StructLayout({"data": 8 * self.size, "failed": 1}), self.words)
-        kept = data.StructLayout({"offset": exact_log2(self.size), **{name: Segment()[name].shape for name in _KEPT}})
-        segments = max(min(_SEGMENTS, max(2, self.words // 2)), self.words // _PART)
-        m.submodules.plan = plan = (RamFifo if segments > _SEGMENTS else StreamFifo)(kept, segments)
-        self._ask(m, plan, arrived)
+        parts = max(2, self.words // _WORDS_OF_PART)
+        most = min(BURST_WORDS, self.words)
+        m.submodules.cutter = cutter = SegmentCutter(self.size, most)
+        m.submodules.plan = plan = (RamFifo if parts >= _MANY else StreamFifo)(Part(self.size, most), parts)
+        connect(m, flipped(self.segments), cutter.segments)
+        connect(m, cutter.parts, plan.i)
+        self._ask(m, cutter.bursts, arrived)
         m.submodules.packer = packer = BytePacker(self.size)
         self._put_together(m, plan, arrived, packer)
         connect(m, packer.o, flipped(self.o))
         return m
 
-    def _ask(self, m: Module, plan: StreamFifo | RamFifo, arrived: RamFifo) -> None:
-        """Request the bursts of one segment after the other, and store the answers."""
-        segment, place = self.segments.payload, exact_log2(self.size)
-        address = Signal(MEMORY_ADDRESS_BITS)  # from which a segment is still to be asked for
-        left = Signal(SIZE_BITS)  # bytes from there on
+    def _ask(self, m: Module, wanted: stream.Interface, arrived: RamFifo) -> None:
+        """Request the bursts that have room, and store the answers."""
         free = Signal(range(self.words + 1), init=self.words)
-        most = min(BURST_WORDS, self.words)
-        # The rest is compared in as many bits as a burst has bytes, beside a bit that says whether there is more.
-        few_bits = (most * self.size).bit_length()
-        few, rest = ~left[few_bits:].any(), left[:few_bits]
-        needed = Signal(few_bits + 1)
-        words = Signal(range(most + 1))
-        moved = Signal(few_bits)
-        ends = Signal()
-        asks = Signal()
-        reach = words_to_boundary(address, self.size)
+        words = wanted.payload["words"]
+        taken = self.bursts.valid & self.bursts.ready
         m.d.comb += [
-            needed.eq((address[:place] + rest + self.size - 1) >> place),
-            words.eq(Mux(few & (needed < most), needed, most)),
-            self.bursts.payload["words"].eq(Mux(reach < words, reach, words)),
-            self.bursts.payload["address"].eq(Cat(Const(0, place), address[place:])),
+            self.bursts.payload.eq(wanted.payload),
             # Free room only grows until a burst is taken, so that valid holds.
-            self.bursts.valid.eq((left != 0) & (self.bursts.payload["words"] <= free)),
-            asks.eq(self.bursts.valid & self.bursts.ready),
-            moved.eq((self.bursts.payload["words"] << place) - address[:place]),
-            ends.eq((left == 0) | (asks & few & (moved >= rest))),
-            self.segments.ready.eq(ends & plan.i.ready),
-            plan.i.valid.eq(self.segments.valid & ends),
-            plan.i.payload["offset"].eq(segment["address"][:place]),
-            *(plan.i.payload[name].eq(segment[name]) for name in _KEPT),
+            self.bursts.valid.eq(wanted.valid & (words <= free)),
+            wanted.ready.eq(taken),
             arrived.i.valid.eq(self.answer),
             arrived.i.payload["data"].eq(self.answer_data),
             arrived.i.payload["failed"].eq(self.answer_failed),
         ]
-        m.d.sync += free.eq(free - Mux(asks, self.bursts.payload["words"], 0) + (arrived.o.valid & arrived.o.ready))
-        with m.If(self.segments.valid & self.segments.ready):
-            m.d.sync += [address.eq(segment["address"]), left.eq(segment["bytes"])]
-        with m.Elif(asks):
-            m.d.sync += [address.eq(address + moved), left.eq(Mux(ends, 0, left - moved))]
+        m.d.sync += free.eq(free - Mux(taken, words, 0) + (arrived.o.valid & arrived.o.ready))
 
     def _put_together(self, m: Module, plan: StreamFifo | RamFifo, arrived: RamFifo, packer: BytePacker) -> None:
-        """Join the bytes of each word that belong to the segment, and its padding, a piece per cycle."""
+        """Join the bytes of each word that belong to a part, and its padding, a piece per cycle."""
         offset = Signal(exact_log2(self.size))
-        left = Signal(SIZE_BITS)
+        left = Signal.like(plan.o.payload["bytes"])
         pad = Signal(PAD_BITS)
         last = Signal()
         active = Signal()

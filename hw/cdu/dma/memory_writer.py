@@ -110,15 +110,16 @@ class MemoryWriter(wiring.Component):
         ends = Signal()
         fits = Signal()
         fills = Signal()
-        # Whether the rest of the segment fits this word, and whether it fills it; found without a carry through the high bits.
-        of_word, few = left[: exact_log2(size) + 1], ~left[exact_log2(size) + 1 :].any()
-        in_word = Signal(range(size + 1))
+        # Whether the rest of the segment fits this word, and whether it fills it; ``few`` says that the high bits of the rest
+        # are 0.
+        of_word, high = left[: exact_log2(size) + 1], left[exact_log2(size) + 1 :]
+        few = Signal()
+        in_word = Signal(range(size + 1))  # bytes from the address to the end of its word
         of_padding = Mux(pad < room, pad, room)
         waits = Signal()
         unanswered = Signal(range(self.unanswered + 1))
         m.d.comb += [
-            to_memory.eq(active & (left != 0)),
-            in_word.eq(size - offset),
+            to_memory.eq(active & ~(few & (of_word == 0))),
             fits.eq(few & (of_word <= in_word)),
             fills.eq(~few | (of_word >= in_word)),
             room.eq(Mux(to_memory, in_word, size)),
@@ -151,7 +152,9 @@ class MemoryWriter(wiring.Component):
             m.d.sync += [
                 active.eq(1),
                 address.eq(segment["address"]),
+                in_word.eq(size - segment["address"][: exact_log2(size)]),
                 left.eq(segment["bytes"]),
+                few.eq(~segment["bytes"][len(of_word) :].any()),
                 pad.eq(segment["pad"]),
                 last.eq(segment["last"]),
             ]
@@ -163,6 +166,8 @@ class MemoryWriter(wiring.Component):
                 offset.eq(place),
                 word_address.eq(Mux(place >= size, word_address + 1, word_address)),
                 left.eq(Mux(fills, left - in_word, 0)),
+                in_word.eq(size),
+                few.eq(few | ((high == 1) & (of_word < in_word))),
             ]
         with m.Elif(moves):
             m.d.sync += pad.eq(pad - wanted)

@@ -9,11 +9,17 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from cdu.dma import axi4
-from cdu.dma.axi4 import BURST_WORDS
+from cdu.dma.axi4 import BURST_WORDS, Burst
 from cdu.dma.grant import granted
 from cdu.dma.memory_reader import MemoryReader
 from cdu.dma.segments import Segment
 from cdu.parts.width_converter import Bytes
+
+
+def burst_streams(size: int) -> dict[str, wiring.Member]:
+    """Return the signals of a client that requests bursts itself, as this client has them."""
+    answer = {"answer": In(1), "answer_data": In(8 * size), "answer_failed": In(1)}
+    return {"bursts": Out(stream.Signature(Burst())), **answer}
 
 
 def reader_streams(size: int) -> dict[str, wiring.Member]:
@@ -26,7 +32,7 @@ def reader_streams(size: int) -> dict[str, wiring.Member]:
 
 
 class AxiReadMaster(wiring.Component):
-    """Several :class:`~cdu.dma.memory_reader.MemoryReader` behind the channels AR and R.
+    """Several :class:`~cdu.dma.memory_reader.MemoryReader` behind the channels AR and R, and clients that need no reader.
 
     Bursts of all readers are under way at a time, each with the number of its reader as ID; their words may come in any order
     that AXI4 allows. RREADY is always high.
@@ -39,11 +45,15 @@ class AxiReadMaster(wiring.Component):
         Words that are under way or wait, of each reader.
     value_bytes
         Bytes of a value that padding of the first reader may repeat; 0: padding is zeros.
+    direct
+        Number of clients that request bursts themselves, and take each word of an answer in the cycle in which it comes.
 
     Ports
     -----
     segments, o, result
         Of every reader (arrays).
+    bursts, answer, answer_data, answer_failed
+        Of every direct client (arrays; none without one); their IDs are behind those of the readers.
     m_axi_ar*, m_axi_r*
         AXI4. A word with RRESP SLVERR or DECERR passes, and the result of its packet says so.
     """
@@ -51,29 +61,39 @@ class AxiReadMaster(wiring.Component):
     segments: Any
     o: Any
     result: Any
+    bursts: Any
 
-    def __init__(self, size: int, words: tuple[int, ...] = (4 * BURST_WORDS, BURST_WORDS), value_bytes: int = 0) -> None:
-        self.size, self.words, self.value_bytes = size, words, value_bytes
-        self._port = axi4.read_members("m_axi", size)
-        super().__init__(self._port | {name: member.array(len(words)) for name, member in reader_streams(size).items()})
+    def __init__(
+        self, size: int, words: tuple[int, ...] = (4 * BURST_WORDS, BURST_WORDS), value_bytes: int = 0, direct: int = 0
+    ) -> None:
+        self.size, self.words, self.value_bytes, self.direct = size, words, value_bytes, direct
+        members = {name: member.array(len(words)) for name, member in reader_streams(size).items()}
+        if direct:
+            members |= {name: member.flip().array(direct) for name, member in burst_streams(size).items()}
+        super().__init__(axi4.read_members("m_axi", size) | members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         port: Any = self
-        readers = []
+        # Each client's stream of bursts, and its signals of an answer
+        clients: list[tuple[stream.Interface, Any, Any, Any]] = []
         for number, words in enumerate(self.words):
             m.submodules[f"reader{number}"] = reader = MemoryReader(self.size, words, 0 if number else self.value_bytes)
             connect(m, flipped(self.segments[number]), reader.segments)
             connect(m, reader.o, flipped(self.o[number]))
             connect(m, reader.result, flipped(self.result[number]))
-            readers.append(reader)
+            clients.append((reader.bursts, reader.answer, reader.answer_data, reader.answer_failed))
+        for number in range(self.direct):
+            answer = (getattr(self, name)[number] for name in ("answer", "answer_data", "answer_failed"))
+            clients.append((self.bursts[number], *answer))
+        for number, (_, answer, answer_data, answer_failed) in enumerate(clients):
             m.d.comb += [
-                reader.answer.eq(port.m_axi_rvalid & (port.m_axi_rid == number)),
-                reader.answer_data.eq(port.m_axi_rdata),
-                reader.answer_failed.eq(port.m_axi_rresp[1]),
+                answer.eq(port.m_axi_rvalid & (port.m_axi_rid == number)),
+                answer_data.eq(port.m_axi_rdata),
+                answer_failed.eq(port.m_axi_rresp[1]),
             ]
         advance = Signal()
-        valid, client, burst = granted(m, [reader.bursts for reader in readers], advance)
+        valid, client, burst = granted(m, [bursts for bursts, *_ in clients], advance)
         m.d.comb += [advance.eq(~port.m_axi_arvalid | port.m_axi_arready), port.m_axi_rready.eq(1)]
         axi4.request(m, port, "m_axi_ar", self.size, advance, valid, client, burst)
         return m

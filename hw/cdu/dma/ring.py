@@ -23,6 +23,7 @@ from cdu.dma.job_programmer import JobProgrammer
 from cdu.dma.job_runner import JobRunner
 from cdu.dma.memory_writer import WriteResult
 from cdu.dma.packet_gate import PacketGate
+from cdu.dma.read_master import burst_streams
 from cdu.dma.record_writer import RecordWriter
 from cdu.dma.scale_walk import ScaleWalk
 from cdu.dma.scale_words import ScaleWords
@@ -58,7 +59,9 @@ class Ring(wiring.Component):
     access
         :data:`~cdu.bus.axi_lite.AccessPort` to the unit's registers: for the job in progress, and for the next one.
     read_segments, read, read_result
-        Streams of readers: of data, of scales, of descriptors.
+        Streams of readers: of data, of scales.
+    bursts, answer, answer_data, answer_failed
+        Signals of :class:`~cdu.dma.descriptor_fetch.DescriptorFetch`.
     write_segments, write, write_result
         Streams of writers: of data, of records.
     input, scales, output
@@ -81,6 +84,10 @@ class Ring(wiring.Component):
     read_segments: Any
     read: Any
     read_result: Any
+    bursts: stream.Interface
+    answer: Signal
+    answer_data: Signal
+    answer_failed: Signal
     write_segments: Any
     write: Any
     write_result: Any
@@ -89,7 +96,7 @@ class Ring(wiring.Component):
     output: stream.Interface
 
     #: Number of readers and writers of a ring.
-    readers, writers = 3, 2
+    readers, writers = 2, 2
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.config, self.channel, self.size = config, channel, config.dma_bits // 8
@@ -111,6 +118,7 @@ class Ring(wiring.Component):
                 "read_segments": Out(segments).array(self.readers),
                 "read": In(words).array(self.readers),
                 "read_result": In(stream.Signature(1)).array(self.readers),
+                **burst_streams(self.size),
                 "write_segments": Out(segments).array(self.writers),
                 "write": Out(words).array(self.writers),
                 "write_result": In(stream.Signature(WriteResult())).array(self.writers),
@@ -145,7 +153,7 @@ class Ring(wiring.Component):
         for source, ours in (
             (first, self.read_segments[0]),
             (scale_walk.o, self.read_segments[1]),
-            (fetch.segments, self.read_segments[2]),
+            (fetch.bursts, self.bursts),
             (second, self.write_segments[0]),
             (records.segments, self.write_segments[1]),
             (records.o, self.write[1]),
@@ -154,8 +162,6 @@ class Ring(wiring.Component):
         for ours, sink in (
             (self.read_result[0], feeder.read),
             (self.read_result[1], feeder.scales_read),
-            (self.read_result[2], fetch.result),
-            (self.read[2], fetch.i),
             (self.write_result[0], finisher.written),
             (self.write_result[1], records.result),
         ):
@@ -165,11 +171,9 @@ class Ring(wiring.Component):
         m.submodules.to_unit = to_unit = WidthConverter(self.size, self._input)
         m.submodules.to_scales = to_scales = ScaleWords(self.config, self.size)
         m.submodules.of_unit = of_unit = WidthConverter(self._output, self.size)
-        # A slice on either side: no path leads from memory to the unit within a cycle, nor back.
-        m.submodules.of_memory = of_memory = register_slice(Bytes(self.size))
+        # Words that are read begin in the memory of a reader; a slice ends the paths from the unit to a writer.
         m.submodules.to_memory = to_memory = register_slice(Bytes(self.size))
-        connect(m, flipped(self.read[0]), of_memory.i)
-        connect(m, of_memory.o, to_unit.i)
+        connect(m, flipped(self.read[0]), to_unit.i)
         connect(m, flipped(self.read[1]), to_scales.i)
         for number, (name, size, words, ours) in enumerate(
             (("input", self._input, to_unit.o, self.input), ("scales", self._scale, to_scales.o, self.scales))
@@ -200,6 +204,7 @@ class Ring(wiring.Component):
             fetch.ring.eq(self.ring),
             fetch.ring_log2.eq(self.ring_log2),
             fetch.tail.eq(self.tail),
+            *(getattr(fetch, name).eq(getattr(self, name)) for name in ("answer", "answer_data", "answer_failed")),
             self.busy.eq(Cat(fetch.working, runner.working, finisher.working).any()),
             fetch.rewind.eq(~self.enable & ~self.busy),
             self.done.eq(records.done),

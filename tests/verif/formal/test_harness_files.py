@@ -67,6 +67,7 @@ BOUND = [
     ("range_finder", "step"),
     ("range_store", "order"),
     ("scale_join", "order"),
+    ("segment_cutter", "cuts"),
     ("sfpr", "arithmetic_stalls"),
     ("shift_quantizer", "arithmetic"),
     ("splitter", "jobs"),

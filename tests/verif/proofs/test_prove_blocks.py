@@ -119,6 +119,12 @@ FAULTS = [
     ("descriptor_fetch", "rung", None, r"= waiting <= \{ 15'h0000, places \}", "= 1'h1"),
     # a place beyond the last address is read at the first one
     ("descriptor_fetch", "rung", None, r"= ~ address\[40\]", "= 1'h1"),
+    # a burst goes on behind a boundary of 4 KiB
+    ("segment_cutter", "cuts", None, r"assign limit = _\d+_ \? _\d+_\[4:0\] : 5'h10;", "assign limit = 5'h10;"),
+    # every part of a segment has the padding behind it
+    ("segment_cutter", "cuts", None, r"(parts__payload__pad = )whole \? pad : 10'h000;", r"\1pad;"),
+    # the high bits of the rest of a segment are not looked at
+    ("memory_writer", "places", None, r"(assign _\d+_ = )few \| _\d+_;", r"\g<1>1'h1;"),
     # the end of a record is not looked at
     ("job_planner", "places", None, r"(i__payload\[679:640\] \} \+ 41'h0000000002)0", r"\g<1>0 - 41'h20"),
     # output waits for more input

@@ -19,8 +19,8 @@ _BYTES = 64
 
 
 def _harness(fetch: BoundDevice) -> str:
-    ports = fields(fetch, "segments__payload", "address", "bytes") | fields(fetch, "o__payload", "number")
-    return with_assumptions(fetch, instance("rung_descriptors", {"BYTES": DESCRIPTOR_BYTES}, ports))
+    ports = fields(fetch, "bursts__payload", "address", "words") | fields(fetch, "o__payload", "number")
+    return with_assumptions(fetch, instance("rung_descriptors", {"BYTES": DESCRIPTOR_BYTES, "WORD_BYTES": _BYTES}, ports))
 
 
 def _properties(config: CduConfig) -> list[Property]:

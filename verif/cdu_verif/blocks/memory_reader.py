@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdu.dma.axi4 import BURST_WORDS
+from cdu.dma.axi4 import BURST_WORDS, Burst
 from cdu.dma.memory_reader import MemoryReader
 from cdu_spec.config import CduConfig
 
@@ -18,6 +18,8 @@ from cdu_verif.formal.stream_rules import with_assumptions
 #: Bytes of a word in the proofs, and the number of words in progress or waiting.
 _BYTES, _WORDS = 8, BURST_WORDS
 _PROBES = {"free": _WORDS.bit_length(), "arrived.o__valid": 1, **queue_probes("arrived", _WORDS)}
+#: The burst that waits for room.
+_WAITING = {"cutter.bursts__valid": 1, "cutter.bursts__payload": Burst().size}
 
 
 def _harness(reader: BoundDevice) -> str:
@@ -31,7 +33,7 @@ def _properties(config: CduConfig) -> list[Property]:
             "memory_reader",
             "room",
             "No more words are asked for than there is room for: every answer is taken in the cycle in which it comes.",
-            lambda: device.of_component(MemoryReader(_BYTES, _WORDS), "memory_reader", config).probed(_PROBES),
+            lambda: device.of_component(MemoryReader(_BYTES, _WORDS), "memory_reader", config).probed(_PROBES | _WAITING),
             Sby(INDUCTION, 2, _harness),
         )
     ]

@@ -29,6 +29,8 @@ _PLACES = {"former.i__valid": 1, "former.i__ready": 1, "former.i__payload": Plac
     "rest": 1,
     "address": MEMORY_ADDRESS_BITS,
     "left": SIZE_BITS,
+    "few": 1,
+    "in_word": _BYTES.bit_length(),
 }
 
 

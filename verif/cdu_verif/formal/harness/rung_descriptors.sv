@@ -1,16 +1,17 @@
 // A descriptor is read only when it was rung: TAIL, two cycles before the request, was ahead of its number, and no more than
 // the places of the ring ahead of HEAD and of the number. The descriptor lies in the ring, below the last address.
 module rung_descriptors #(
-  parameter int BYTES  // of a descriptor
+  parameter int BYTES,  // of a descriptor
+  parameter int WORD_BYTES
 ) (
   input clk, rst, started,
   input enable, rewind, working,
   input [39:0] ring,
   input [4:0] ring_log2,
   input [31:0] tail, head,
-  input segments__valid, segments__ready,
-  input [39:0] segments_address,
-  input [31:0] segments_bytes,
+  input bursts__valid, bursts__ready,
+  input [39:0] bursts_address,
+  input [4:0] bursts_words,
   input o__valid, o__ready,
   input [31:0] o_number
 );
@@ -37,7 +38,7 @@ module rung_descriptors #(
     head_1 <= head;
     head_2 <= head_1;
     enabled <= enable;
-    waits <= segments__valid & ~segments__ready & ~rst;
+    waits <= bursts__valid & ~bursts__ready & ~rst;
     if (rst | rewind) number <= 0;
     else if (o__valid & o__ready) number <= number + 1;
   end
@@ -48,15 +49,15 @@ module rung_descriptors #(
   wire [31:0] given = tail_2 - head_2;
   always @* if (started & ~rst) begin
     in_order: assert (o_number == number);
-    if (segments__valid & ~waits) begin
+    if (bursts__valid & ~waits) begin
       enabled_ring: assert (enabled);
       rung: assert (waiting != 0 & waiting <= places & given <= places);
     end
-    if (segments__valid) begin
-      whole: assert (segments_bytes == BYTES);
-      below_the_last_address: assert ({1'b0, segments_address} + BYTES <= 41'h100_0000_0000);
-      in_the_ring: assert (segments_address >= ring & {1'b0, segments_address} < end_of_ring);
-      its_place: assert (segments_address - ring == (number & (places - 1)) * BYTES);
+    if (bursts__valid) begin
+      whole: assert (bursts_words * WORD_BYTES == BYTES);
+      below_the_last_address: assert ({1'b0, bursts_address} + BYTES <= 41'h100_0000_0000);
+      in_the_ring: assert (bursts_address >= ring & {1'b0, bursts_address} < end_of_ring);
+      its_place: assert (bursts_address - ring == (number & (places - 1)) * BYTES);
     end
   end
 endmodule

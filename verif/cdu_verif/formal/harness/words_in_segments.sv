@@ -11,7 +11,9 @@ module words_in_segments #(parameter BYTES = 8) (
   // Registers of the writer, and the end of a packet
   input inner_active, inner_rest, inner_window__finishes,
   input [39:0] inner_address,
-  input [31:0] inner_left
+  input [31:0] inner_left,
+  input inner_few,
+  input [$clog2(BYTES):0] inner_in_word
 );
   localparam PLACE = $clog2(BYTES);
   wire takes = segments__valid & segments__ready, writes = inner_former__i__valid & inner_former__i__ready;
@@ -47,6 +49,8 @@ module words_in_segments #(parameter BYTES = 8) (
     ends_with_packet: assert (~(over & inner_former__begun));
     // The writer counts the same way, and a burst is open within a segment only.
     same: assert (~inner_active | (inner_address == place && inner_left == left));
+    high_bits: assert (~inner_active | inner_few == (inner_left >> (PLACE + 1) == 0));
+    to_its_end: assert (~inner_active | inner_left == 0 | inner_in_word == BYTES - inner_address[PLACE-1:0]);
     one_at_a_time: assert (~(inner_active & inner_rest));
     open: assert (~inner_former__begun | (inner_active && left != 0 && place == {expected, {PLACE{1'b0}}}));
   end
