@@ -12,7 +12,7 @@ EIGHT_BITS = CodecSpec("int8-rows")
 #: Recomputed tensors of :func:`blocks`: results of layer norm and GELU; x over its root mean square, and that times the weight;
 #: tanh of GELU written out, one more than that, half of the gate, and their product; its product with the other; the last layer
 #: norm's result.
-FOLLOWS = ["norm", "gelu", "mul", "mul", "tanh", "sum", "mul", "mul", "mul", "norm"]
+FOLLOWS = ["norm", "linear", "gelu", "mul", "mul", "linear", "tanh", "sum", "mul", "linear", "mul", "mul", "norm"]
 
 
 def recomputing(codec=EIGHT_BITS):

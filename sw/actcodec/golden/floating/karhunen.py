@@ -1,0 +1,61 @@
+"""Karhunen-Loeve transform of rows of features: components without correlation, made of some of the rows.
+
+The rows a transform is made of are one of each :data:`EVERY`, its place among them moving on by one, so that a period of the
+rows (positions of a text) is no period of the sample.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+#: One row of so many is in the sample.
+EVERY = 16
+#: Squared error, in squares of the step, that one bit of a uniform quantiser saves where steps are narrow beside the values.
+_SQUARE_OF_A_BIT = 2 * math.log(2) / 12
+
+
+def sampled(rows: Tensor) -> Tensor:
+    """Return the sample of rows (n, features), (ceil(n / EVERY), features)."""
+    groups = torch.arange(-(-len(rows) // EVERY), device=rows.device)
+    return rows[(groups * EVERY + groups % EVERY).clamp_max(len(rows) - 1)]
+
+
+def components(sample: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the variances of the components, greatest first, float64 (features,), and their directions as columns.
+
+    Parameters
+    ----------
+    sample
+        Finite floats (rows, features), whose mean counts as zero.
+
+    The greatest entry of a direction, the first one of equals, is positive.
+    """
+    exact = sample.to(torch.float64)
+    variances, directions = torch.linalg.eigh(exact.t() @ exact / len(exact))
+    variances, directions = variances.flip(0).clamp_min_(0), directions.flip(1)
+    greatest = directions.gather(0, directions.abs().argmax(0, keepdim=True))
+    return variances, directions * torch.where(greatest < 0, -1.0, 1.0)
+
+
+def rank_that_pays(variances: Tensor, step: float, rows: int, direction_bits: int) -> int:
+    """Return the number of components that save more squared error than their bits would save elsewhere.
+
+    Parameters
+    ----------
+    variances
+        Of the components, greatest first.
+    step
+        Width of a step, the same for all components (reverse water-filling).
+    rows
+        Rows that share the transform.
+    direction_bits
+        Bits of a component's direction.
+    """
+    squares = variances / step**2
+    saved = rows * (squares - 1 / 12)
+    bits = direction_bits + rows * (1 + 12 * squares).log2() / 2
+    pays = saved > _SQUARE_OF_A_BIT * bits
+    return int(pays.to(torch.int64).cumprod(0).sum())
