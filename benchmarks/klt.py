@@ -13,10 +13,8 @@ form
     ``components``: codec feature-klt, and these results kept;
     ``both``: the policy as it is;
     ``stale N``: the same with directions made N training steps before, on the batch that is measured;
-ratio
-    of everything that the step keeps but weights;
-error
-    of the gradient of all parameters, ||g - g'|| / ||g||.
+ratio, error
+    of everything that the step keeps but weights; of the gradient of all parameters, ||g - g'|| / ||g||.
 
 Prints the table as markdown.
 """

@@ -150,12 +150,15 @@ class FeatureKltCodec(FeatureCodedCodec):
         if cut > tokens * int((~constant).sum()) * step**2 / 12:
             return None
         steps = torch.tensor([step], dtype=torch.float32, device=x.device)
-        coded = self.arithmetic.run(predicted.multiples, _rounded_up(found, step).t().contiguous()[:, None], steps, 0)
-        if coded.places.numel():
-            return None
-        kept = (turn * deviation[:, None]).to(dtype)
+        coded = integer_coder.encode(steps.new_zeros(0, dtype=torch.int32))
+        if rank:
+            result = self.arithmetic.run(predicted.multiples, _rounded_up(found, step).t().contiguous()[:, None], steps, 0)
+            if result.places.numel():
+                return None
+            coded = result.coded
+        kept = (turn * deviation[:, None]).to(dtype).contiguous()
         scales = None if numbers is None else integer_coder.encode(numbers)
-        return KltForm(tuple(x.shape), x.dtype, heads, mean, kept, steps, coded.coded, scales, self.arithmetic)
+        return KltForm(tuple(x.shape), x.dtype, heads, mean, kept, steps, coded, scales, self.arithmetic)
 
     def _pays(self, sample: Tensor, found: Tensor, step: float, tokens: int, direction_bits: int) -> bool:
         """Return whether components of a sample, with their directions, take fewer bits than its features by an estimate."""

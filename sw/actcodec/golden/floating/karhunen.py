@@ -1,7 +1,7 @@
 """Karhunen-Loeve transform of rows of features: components without correlation, made of some of the rows.
 
-The rows a transform is made of are one of each :data:`EVERY`, its place among them moving on by one, so that a period of the
-rows (positions of a text) is no period of the sample.
+The rows a transform is made of are one of each :data:`EVERY`. Its place among them follows multiples of the golden ratio, so
+that a period of the rows (positions of a text) is no period of the sample.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from torch import Tensor
 
 #: One row of so many is in the sample.
 EVERY = 16
+#: The golden ratio less one in 16 bits, and how far products are shifted to places among :data:`EVERY`.
+_GOLDEN, _BITS, _SHIFT = 40503, (1 << 16) - 1, 12
 #: Squared error, in squares of the step, that one bit of a uniform quantiser saves where steps are narrow beside the values.
 _SQUARE_OF_A_BIT = 2 * math.log(2) / 12
 
@@ -20,7 +22,8 @@ _SQUARE_OF_A_BIT = 2 * math.log(2) / 12
 def sampled(rows: Tensor) -> Tensor:
     """Return the sample of rows (n, features), (ceil(n / EVERY), features)."""
     groups = torch.arange(-(-len(rows) // EVERY), device=rows.device)
-    return rows[(groups * EVERY + groups % EVERY).clamp_max(len(rows) - 1)]
+    places = (groups * _GOLDEN & _BITS) >> _SHIFT
+    return rows[(groups * EVERY + places).clamp_max(len(rows) - 1)]
 
 
 def components(sample: Tensor) -> tuple[Tensor, Tensor]:
