@@ -72,8 +72,8 @@ class KltForm:
         rows = self.mean.expand(tokens, features)
         if rank:
             steps = self.backend.run(predicted.products, found, self.step, (rank, 1, tokens), torch.float32)
-            steps += steps.sign() * (CENTROID * self.step)
-            rows = torch.addmm(self.mean, steps[:, 0].t(), self.directions.float().t())
+            values = _middles(steps[:, 0], self.step)
+            rows = torch.addmm(self.mean, values.t(), self.directions.float().t())
         if self.scales is not None:
             rows = rows * _scales(integer_coder.decode(self.scales, tokens))
         limits = torch.finfo(self.dtype)
@@ -132,6 +132,8 @@ class FeatureKltCodec(FeatureCodedCodec):
         constant = rows.amin(0) == rows.amax(0)
         if not bool((((variance >= _LEAST_SQUARE) & (variance <= _MOST_SQUARE)) | constant).all()):
             return None
+        if self.steps_of == TOKEN:
+            variance = variance.mean().expand(features)
         deviation = torch.where(constant, 1.0, variance.sqrt())
         left = (rows - mean) / deviation
         left[:, constant] = 0
@@ -143,7 +145,7 @@ class FeatureKltCodec(FeatureCodedCodec):
         variances, directions = karhunen.components(sample)
         rank = karhunen.rank_that_pays(variances, step, tokens, features * torch.finfo(dtype).bits)
         turn = directions[:, :rank].to(torch.float32)
-        if not self._pays(sample, sample @ turn, step, tokens, rank * features * torch.finfo(dtype).bits):
+        if not self._pays(sample, turn, step, tokens, rank * features * torch.finfo(dtype).bits):
             return None
         found = left @ turn
         cut = float(left.square().sum(dtype=torch.float64) - found.square().sum(dtype=torch.float64))
@@ -160,17 +162,31 @@ class FeatureKltCodec(FeatureCodedCodec):
         scales = None if numbers is None else integer_coder.encode(numbers)
         return KltForm(tuple(x.shape), x.dtype, heads, mean, kept, steps, coded, scales, self.arithmetic)
 
-    def _pays(self, sample: Tensor, found: Tensor, step: float, tokens: int, direction_bits: int) -> bool:
-        """Return whether components of a sample, with their directions, take fewer bits than its features by an estimate."""
-        part = tokens / len(sample)
-        coded = (_rounded_up(found, step) / step).round().to(torch.int32)
-        bits = direction_bits + part * (integer_coder.estimated_bits(coded.t().contiguous()) if coded.numel() else 0)
-        return bits <= _MARGIN * part * integer_coder.estimated_bits((sample / step).ceil().to(torch.int32))
+    def _pays(self, sample: Tensor, turn: Tensor, step: float, tokens: int, direction_bits: int) -> bool:
+        """Return whether components of a sample, with their directions, take fewer bits than its features by an estimate.
+
+        A difference of the squared errors counts as the bits that steps of another width would take for it, with the weight of
+        what is cut as in :func:`~actcodec.golden.floating.karhunen.rank_that_pays`.
+        """
+        found = sample @ turn
+        numbers = (_rounded_up(found, step) / step).round().to(torch.int32)
+        cut = float((sample.square().sum() - found.square().sum()) / step**2)
+        error = (
+            karhunen.WEIGHT_OF_CUT * cut + float((_middles(numbers, 1.0) - found / step).square().sum()) - sample.numel() / 12
+        )
+        coded = integer_coder.estimated_bits(numbers.t().contiguous()) if numbers.numel() else 0.0
+        bits = direction_bits * len(sample) / tokens + coded + error / karhunen.SQUARE_OF_A_BIT
+        return bits <= _MARGIN * integer_coder.estimated_bits((sample / step).ceil().to(torch.int32))
 
 
 def _rounded_up(found: Tensor, step: float) -> Tensor:
     """Return values whose nearest multiples of the step are those of values that :data:`ROUNDED_UP` rounds."""
     return found.sign() * (found.abs() - (ROUNDED_UP - 0.5) * step).clamp_min_(0)
+
+
+def _middles(multiples: Tensor, step: Tensor | float) -> Tensor:
+    """Return what multiples of a step stand for."""
+    return multiples + multiples.sign() * (CENTROID * step)
 
 
 def _tokens(shape: tuple[int, ...], features: int) -> int:

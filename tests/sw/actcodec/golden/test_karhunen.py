@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from actcodec.golden.floating.karhunen import EVERY, components, rank_that_pays, sampled
+from actcodec.golden.floating.karhunen import EVERY, WEIGHT_OF_CUT, components, rank_that_pays, sampled
 
 
 def correlated(rows, features, seed, decay=0.7):
@@ -60,7 +60,7 @@ def test_no_other_rank_costs_less(rows, step):
     """Weigh squared error and bits as a uniform quantiser of narrow steps trades them: one bit quarters the error."""
     variances = 9 * 0.8 ** torch.arange(40, dtype=torch.float64)
     found = rank_that_pays(variances, step, rows, 16 * 40)
-    price = np.log(4) * step**2 / 12
+    price = np.log(4) * step**2 / 12 / WEIGHT_OF_CUT
     own = rows * (variances - step**2 / 12)
     bits = 16 * 40 + rows * np.log2(1 + 12 * variances.numpy() / step**2) / 2
     gains = np.concatenate(([0], np.cumsum(own.numpy() - price * bits)))
