@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -84,10 +85,10 @@ class KltForm:
 class FeatureKltCodec(FeatureCodedCodec):
     """Codec ``feature-klt``: ``feature-coded`` of components without correlation, where that takes fewer bytes.
 
-    Takes any shape. Components are in the unit of a feature's deviation, and all have steps of ``6 / 2**bits`` of it. There
-    are components for tensors with negative values and at least :data:`LEAST_TOKENS` tokens for each feature, if by an
-    estimate from every 16th token they save a twentieth of the bytes, and if what is cut is at most the error that the steps
-    would leave. All other tensors have the copy of codec ``feature-coded``, with exact signs; components do not keep signs.
+    Takes any shape. Features are divided by their deviations, and all components have steps of ``6 / 2**bits``. There are
+    components for tensors with negative values and at least :data:`LEAST_TOKENS` tokens for each feature, if by an estimate
+    from every 16th token they save a twentieth of the bytes, and if what is cut is at most the error that the steps would
+    leave. All other tensors have the copy of codec ``feature-coded``, with exact signs; components do not keep signs.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ class FeatureKltCodec(FeatureCodedCodec):
         As for :class:`~actcodec.codecs.blpa.blpa_coded.BlpaCodedCodec`.
     steps_of
         As for :class:`~actcodec.codecs.blpa.feature_coded.FeatureCodedCodec`; with ``token``, each token is divided by its own
-        deviation first.
+        deviation, and features are divided by one deviation, the root mean square of theirs.
     heads
         True if axis 1 of a tensor of rank 4 counts the heads of an attention, whose features together are those of a token.
     """
@@ -103,6 +104,11 @@ class FeatureKltCodec(FeatureCodedCodec):
     heads: bool = False
 
     name = "feature-klt"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.heads, bool):
+            raise UserError(f"heads = {self.heads!r} is not allowed: use True or False")
+        super().__post_init__()
 
     def compress(self, x: Tensor) -> FeatureForm | KltForm:  # type: ignore[override]
         """Implement :class:`Codec`."""
