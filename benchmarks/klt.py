@@ -44,6 +44,7 @@ from transformer_training import Run, Text
 
 TABLE = Path(__file__).parent.parent / "docs" / "evidence" / "klt.csv"
 HEADER = ("seed", "step", "tokens", "form", "bits", "ratio", "error")
+COMPONENTS = "feature-klt"
 FORMS = ("steps", "widened", "components", "both")
 #: Tokens of a sample; samples of a training step; training steps over which the rate rises, and the rate.
 CONTEXT, BATCH, RISE, RATE = 128, 8, 50, 1e-3
@@ -53,18 +54,20 @@ UNSEEN = 7
 
 
 def by_steps(name: str, **options: Any) -> Codec:
-    """A codec by name, feature-coded in place of feature-klt: a codec factory."""
-    if name == "feature-klt":
-        options.pop("heads", None)
-        name = "feature-coded"
-    return codecs.codec(name, **options)
+    """A codec by name, feature-coded in place of feature-klt, whose name it has, as the policy's rules go by it: a factory."""
+    if name != COMPONENTS:
+        return codecs.codec(name, **options)
+    options.pop("heads", None)
+    found = codecs.codec("feature-coded", **options)
+    found.name = COMPONENTS
+    return found
 
 
 def measured(passes: Passes, exact: list[Tensor | None], form: str, bits: float) -> tuple[float, float]:
     """Return ratio and error of a form."""
     factory = by_steps if form in ("steps", "widened") else None
-    kept_wide = patch.object(recomputation, "WIDENING", frozenset()) if form in ("steps", "components") else nullcontext()
-    with kept_wide:
+    again = frozenset() if form in ("steps", "components") else recomputation.WIDENING
+    with patch.object(recomputation, "WIDENING", again):
         gradient, kept = passes.outcome(policy("transformer", factory, bits=bits, backend="native"))
     assert kept is not None, "the step was compressed"
     return kept.ratio_of_everything, distance(exact, gradient) / norm_of(exact)

@@ -87,11 +87,13 @@ def trained():
 
 
 def by_steps(name, **options):
-    """Return codecs of the policy without components: a codec factory."""
-    if name == "feature-klt":
-        options.pop("heads", None)
-        name = "feature-coded"
-    return codecs.codec(name, **options)
+    """Return codecs of the policy without components, under the name that its rules go by: a codec factory."""
+    if name != "feature-klt":
+        return codecs.codec(name, **options)
+    options.pop("heads", None)
+    found = codecs.codec("feature-coded", **options)
+    found.name = "feature-klt"
+    return found
 
 
 def test_components_take_fewer_bytes(trained):
