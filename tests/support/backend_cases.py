@@ -43,6 +43,7 @@ OPTIONS = {
     "blpa-float": {"bits": [1, 2, 4, 8]},
     "blpa-coded": {"bits": [1, 3.5, 12]},
     "feature-coded": {"bits": [1, 3.5, 12], "steps_of": ["feature", "token"]},
+    "feature-klt": {"bits": [1, 3.5, 12], "steps_of": ["feature", "token"], "heads": [False, True]},
     "actnn-float": {"bits": [1, 2, 4, 8], "rounding": ["stochastic", "nearest"]},
     "division-float": {
         "bits": [1, 2, 4, 8],

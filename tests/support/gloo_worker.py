@@ -1,10 +1,12 @@
 """One of two processes of a training step on the CPU."""
 
 from typing import Any
+from unittest.mock import patch
 
 import actcodec
 import torch
 import torch.distributed as dist
+from actcodec.policies.groups import recomputation
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -61,6 +63,8 @@ PARALLEL = {
         "3": RowwiseParallel(output_layouts=Shard(1)),
     },
 }
+#: One process that keeps what layers widen, as policies do behind a DTensor.
+WIDE_KEPT = "wide kept"
 #: Recommended policies, one for each kind of codec.
 POLICIES = {"none": {}, "transformer": {}, "blpa-coded": {"bits": 6}, "transformer-nvfp4": {}}
 
@@ -105,5 +109,7 @@ def run(rank: int, rendezvous: str, results: str) -> None:
     for policy, options in POLICIES.items():
         for way in (None, *PARALLEL):
             found[way, policy] = parallel_step(way, policy, options, mesh)
+        with patch.object(recomputation, "WIDENING", frozenset()):
+            found[WIDE_KEPT, policy] = parallel_step(None, policy, options, mesh)
     torch.save(found, f"{results}.{rank}")
     dist.destroy_process_group()

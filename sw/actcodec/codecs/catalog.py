@@ -25,6 +25,7 @@ from actcodec.codecs.baselines.vdnn_codec import VdnnCodec
 from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
 from actcodec.codecs.blpa.blpa_float import BlpaFloatCodec
 from actcodec.codecs.blpa.feature_coded import FeatureCodedCodec
+from actcodec.codecs.blpa.feature_klt import FeatureKltCodec
 from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, JpegGmcCodec, NoCodec, SfprCodec, SfprZvcCodec
 from actcodec.codecs.division.division_float import DivisionFloatCodec
 from actcodec.codecs.jpeg.jpeg_base_codec import JpegBaseCodec
@@ -49,6 +50,7 @@ _SOFTWARE = (
     BlpaFloatCodec,
     BlpaCodedCodec,
     FeatureCodedCodec,
+    FeatureKltCodec,
     AcgcQuantCodec,
     AcgcQuantZCodec,
     CuszCodec,

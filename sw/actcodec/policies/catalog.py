@@ -66,10 +66,11 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     **LEVELS,
     **ACGC,
     "auto": AUTO_OPTIONS,
+    "transformer": tuple(option for option in codec_options("feature-klt") if option != "heads"),
     "division-channel": tuple(option for option in codec_options("division") if option != "range"),
 }
 #: Main codecs of policies with another name.
-_MAIN_CODECS = {"blpa": "blpa-float", "transformer": "feature-coded", "transformer-nvfp4": "nvfp4"}
+_MAIN_CODECS = {"blpa": "blpa-float", "transformer-nvfp4": "nvfp4"}
 #: Names that :func:`policy` takes.
 POLICY_NAMES = tuple(_POLICIES)
 

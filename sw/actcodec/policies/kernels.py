@@ -17,11 +17,11 @@ WITHOUT_GPU_KERNELS = frozenset(
     (
         *("autoquantz", "blpa-float", "division-float", "actnn-float", "acgc-quant", "acgc-quantz"),
         *("mxint8", "mxfp8-e4m3", "mxfp8-e5m2", "mxfp6-e2m3", "mxfp6-e3m2", "mxfp4", "nvfp4"),
-        *("blpa-coded", "feature-coded", "cusz", "jpeg-base", "acgc-jpeg"),
+        *("blpa-coded", "feature-coded", "feature-klt", "cusz", "jpeg-base", "acgc-jpeg"),
     )
 )
 #: Codecs among these whose entropy coder runs on the host, which costs a copy there and back for each tensor.
-ON_THE_HOST = frozenset(("blpa-coded", "feature-coded", "cusz", "jpeg-base", "acgc-jpeg"))
+ON_THE_HOST = frozenset(("blpa-coded", "feature-coded", "feature-klt", "cusz", "jpeg-base", "acgc-jpeg"))
 CPU, GPU = "CPU", "GPU"
 
 

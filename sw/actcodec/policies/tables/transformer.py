@@ -7,13 +7,13 @@ what follows from what is kept (recomputation)          nothing                 
 ReLU into anything that needs no value                  brc                         brc
 softmax of an attention                                 mxint8                      mxint8
 logarithms of a softmax, which a cross-entropy reads    bf16                        bf16
-queries, keys and values of an attention                feature-coded, by logits    mxint8
-what a layer norm reads, or a square of tokens          feature-coded, by token     nvfp4
-result of an attention                                  feature-coded, 1 bit up     nvfp4 or mxint8
+queries, keys and values of an attention                feature-klt, by logits      mxint8
+what a layer norm reads, or a square of tokens          feature-klt, by token       nvfp4
+result of an attention                                  feature-klt, 1 bit up       nvfp4 or mxint8
 what a batch normalisation reads                        the codec below, 2 bits up  nvfp4
-what a linear layer or attention makes or reads         feature-coded               nvfp4
+what a linear layer or attention makes or reads         feature-klt                 nvfp4
 other maps                                              blpa-coded                  nvfp4
-all else                                                feature-coded               nvfp4
+all else                                                feature-klt                 nvfp4
 ======================================================  ==========================  =================
 
 Recomputation is described in :mod:`actcodec.policies.groups.recomputation`, the choice of codecs in
@@ -33,7 +33,8 @@ from torch import Tensor
 from actcodec import codecs
 from actcodec.codecs import Codec
 from actcodec.codecs.blpa.blpa_coded import MOST_BITS, BlpaCodedCodec
-from actcodec.codecs.blpa.feature_coded import TOKEN, FeatureCodedCodec
+from actcodec.codecs.blpa.feature_coded import TOKEN
+from actcodec.codecs.blpa.feature_klt import FeatureKltCodec
 from actcodec.policies.groups.recomputation import Recomputation, RecomputingPolicy
 from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecFactory, CodecSpec, Rule, SavedTensor
 from actcodec.policies.tables.jpeg_gmc import NO_MAPS
@@ -59,12 +60,12 @@ _MAP_RANK, _TOKENS_RANK = 4, 3
 def transformer_policy(codec_factory: CodecFactory | None = None, **options: Any) -> RecomputingPolicy:
     """Return the policy of the table's first column.
 
-    Options as for codec ``feature-coded``: bits and backend; ``steps_of`` applies to the last row of the table.
+    Options as for codec ``feature-klt``: bits and backend; ``steps_of`` applies to the last row of the table.
     """
-    bits = codecs.codec(FeatureCodedCodec.name, **options).bits  # type: ignore[attr-defined]
+    bits = codecs.codec(FeatureKltCodec.name, **options).bits  # type: ignore[attr-defined]
 
     def features(more: float = 0, **others: Any) -> CodecSpec:
-        return CodecSpec(FeatureCodedCodec.name, options | {"bits": min(bits + more, MOST_BITS)} | others)
+        return CodecSpec(FeatureKltCodec.name, options | {"bits": min(bits + more, MOST_BITS)} | others)
 
     def maps(more: float = 0) -> CodecSpec:
         return spec_with(BlpaCodedCodec.name, options | {"bits": min(bits + more, MOST_BITS)})
@@ -125,10 +126,10 @@ class TransformerPolicy(RecomputingPolicy):
         return math.ceil(2 * math.log2(max(logit / SHARP, 1.0))) / 2 if math.isfinite(logit) else 0.0
 
     def finer(self, more: float) -> Codec:
-        """Return the codec for heads with ``more`` extra bits."""
+        """Return the codec for tensors of an attention with ``more`` extra bits."""
         bits = min(self._options["bits"] + more, MOST_BITS)
         if bits not in self._finer:
-            self._finer[bits] = self._factory(FeatureCodedCodec.name, **self._options | {"bits": bits})
+            self._finer[bits] = self._factory(FeatureKltCodec.name, **self._options | {"bits": bits, "heads": True})
         return self._finer[bits]
 
     def observer(self) -> Recomputation:
@@ -146,7 +147,7 @@ class _Sharpened(Recomputation):
 
     def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
         """Implement :class:`GroupObserver`. An attention module keeps queries and keys before values and the result."""
-        if operation.name == "attention" and x.ndim >= _TOKENS_RANK and codec.name == FeatureCodedCodec.name:
+        if operation.name == "attention" and x.ndim >= _TOKENS_RANK and codec.name == FeatureKltCodec.name:
             if operation is not self._attention:
                 self._attention, self._sharpest = operation, 0.0
             if tensor.producer == "attention":

@@ -23,6 +23,7 @@ FLOAT_FORMS = [
     "blpa-float",
     "blpa-coded",
     "feature-coded",
+    "feature-klt",
     "acgc-quant",
     "acgc-quantz",
 ]

@@ -7,12 +7,13 @@ from actcodec.policies.groups.recomputation import RECOMPUTED_NAME, RecomputingP
 from actcodec.training import CodecSpec, Rule, policy
 from torch import nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 EIGHT_BITS = CodecSpec("int8-rows")
 #: Recomputed tensors of :func:`blocks`: results of layer norm and GELU; x over its root mean square, and that times the weight;
 #: tanh of GELU written out, one more than that, half of the gate, and their product; its product with the other; the last layer
 #: norm's result.
-FOLLOWS = ["norm", "gelu", "mul", "mul", "tanh", "sum", "mul", "mul", "mul", "norm"]
+FOLLOWS = ["norm", "linear", "gelu", "mul", "mul", "linear", "tanh", "sum", "mul", "linear", "mul", "mul", "norm"]
 
 
 def recomputing(codec=EIGHT_BITS):
@@ -219,3 +220,82 @@ def test_a_mask_of_an_attention_stays_a_mask():
     found, statistics = gradients(model, x, recomputing("bypass"))
     torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-7)
     assert any(record.op == "attention" and record.codec == RECOMPUTED_NAME for record in statistics.records)
+
+
+class Products(TorchDispatchMode):
+    """Count products of matrices."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func.overloadpacket in (torch.ops.aten.addmm, torch.ops.aten.mm, torch.ops.aten.bmm)
+        return func(*args, **(kwargs or {}))
+
+
+def products_of(backward, **options):
+    """Return the number of products in a backward pass."""
+    with Products() as products:
+        backward(**options)
+    return products.count
+
+
+class Conv1D(nn.Module):
+    """A linear layer as GPT-2 has it: a product of rows, in a view."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.randn(inputs, outputs) / 6), nn.Parameter(torch.randn(outputs))
+
+    def forward(self, x):
+        return torch.addmm(self.bias, x.view(-1, x.shape[-1]), self.weight).view(*x.shape[:-1], -1)
+
+
+class ByMatrix(nn.Module):
+    """The same by the operator, without a bias."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(inputs, outputs) / 6)
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+@pytest.mark.parametrize("layer", [nn.Linear, Conv1D, ByMatrix])
+@pytest.mark.parametrize("codec", ["bypass", "int8-rows"])
+def test_what_a_layer_widens_is_computed_once_more(layer, codec):
+    """Gelu's input and its result follow from one product, also in a second backward pass."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.LayerNorm(32), layer(32, 128), nn.GELU(approximate="tanh"), nn.Linear(128, 32), nn.Linear(32, 48))
+    x = torch.randn(4, 8, 32, requires_grad=True)
+    wanted, _ = gradients(model, x, policy("none"))
+    without = products_of(model(x).square().mean().backward)
+    with actcodec.compress_activations(model, recomputing(codec)) as statistics:
+        loss = model(x).square().mean()
+    for _ in range(2):
+        model.zero_grad()
+        assert products_of(loss.backward, retain_graph=True) == without + 1
+        found = torch.cat([parameter.grad.flatten() for parameter in model.parameters()]).double()
+        assert torch.equal(found, wanted) if codec == "bypass" else F.cosine_similarity(found, wanted, 0) > 0.999
+    wide = [record for record in statistics.records if record.shape[-1] == 128]
+    assert [record.op for record in wide] == ["linear", "gelu"]
+    assert all(record.codec == RECOMPUTED_NAME and not record.bytes_compressed for record in wide)
+    narrow = next(record for record in statistics.records if record.saved_by == ("linear",) and record.op == "linear")
+    assert narrow.codec == codec  # 48 values of 32 are no widening, nor are 32 of 128
+
+
+def test_a_widened_result_has_a_copy_where_its_input_has_none():
+    """Weights that are not trained keep no input; of two layers that widen one after the other only one is computed again."""
+    torch.manual_seed(0)
+    first, second = nn.Linear(8, 32), nn.Linear(32, 64)
+    frozen = nn.Sequential(
+        nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), first.requires_grad_(False), nn.GELU(), nn.Linear(32, 4)
+    )
+    chain = nn.Sequential(nn.Linear(8, 32), nn.GELU(), second, nn.GELU(), nn.Linear(64, 4))
+    for model, kept in ((frozen, [(16, 32)]), (chain, [(16, 32)])):
+        x = torch.randn(16, 8)
+        wanted, _ = gradients(model, x, policy("none"))
+        found, statistics = gradients(model, x, recomputing("bypass"))
+        assert torch.equal(found, wanted)
+        wide = [record.shape for record in statistics.records if record.shape[-1] >= 32 and record.codec == "bypass"]
+        assert wide == kept
