@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cdu_cli.measured import REGISTERS
+from cdu_cli.configurations import REGISTERS
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CONFIGS, DUPLEX, CduConfig
 from cdu_synth.area.synthesise_blocks import SynthesisSettings, synthesise_blocks

@@ -13,7 +13,7 @@ from cdu_tools.errors import UserError, unreadable
 
 from cdu_cli.option_fields import with_options
 from cdu_cli.options import JsonOption, ThreadsOption, write_json
-from cdu_cli.shown import Shown
+from cdu_cli.progress import ProgressBar
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def check(options: CheckOptions) -> None:
     names = CANDIDATES if options.codec is None else [name.strip() for name in options.codec.split(",")]
     torch.set_num_threads(options.threads)
     model, step = _defined(options.script)
-    with Shown() as shown:
+    with ProgressBar() as shown:
         shown.begin("policies", len(names))
         found = checked(model, step, names, on_policy=lambda done, total: shown.step())
     write_json(options.json_file, found.to_data())

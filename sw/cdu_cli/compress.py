@@ -17,7 +17,7 @@ from cdu_tools.errors import UserError
 from cdu_tools.files import STANDARD_INPUT, STANDARD_OUTPUT, check_target, make_folder, scratch_folder, write_parts
 from cdu_tools.mapped import MappedFiles
 
-from cdu_cli.inputs import naming, read_packed
+from cdu_cli.input_files import naming, read_packed
 from cdu_cli.option_fields import with_options
 from cdu_cli.options import (
     BackendOption,
@@ -35,8 +35,8 @@ from cdu_cli.options import (
     target_argument,
     write_json,
 )
+from cdu_cli.progress import ProgressBar
 from cdu_cli.restored_files import check_format, write_tensors
-from cdu_cli.shown import Shown
 from cdu_cli.tensor_compression import CASTS, TensorCompression, stored_dtype
 from cdu_cli.tensor_files import SUFFIXES, Tensors, files_of, read_tensors
 
@@ -137,9 +137,9 @@ def compress(options: CompressOptions) -> None:
     if codec in set(CODEC_NAMES) - set(STREAM_NAMES):
         raise UserError(f"codec {codec!r} has no bitstream: use {_FILE_CODECS}")
     goal = None if options.max_error is None and options.ratio is None else Goal(options.max_error, options.ratio)
-    files, shown = MappedFiles(_scratch_folder(target, output)), Shown()
+    files, shown = MappedFiles(_scratch_folder(target, output)), ProgressBar()
     backend = codec_backend(options.backend, options.check)
-    backend = in_pieces_where_it_can(backend, options.backend, files, Shown(shown))
+    backend = in_pieces_where_it_can(backend, options.backend, files, ProgressBar(shown))
     each = TensorCompression(
         codec, given(**vars(options.codec_options)), backend, options.cast, options.keep, goal, options.report
     )
@@ -180,7 +180,12 @@ def _scratch_folder(target: Path | None, output: Path | None) -> Path | None:
 
 
 def _compress(
-    sources: Sequence[Path], target: Path, each: TensorCompression, max_bytes: int | None, files: MappedFiles, shown: Shown
+    sources: Sequence[Path],
+    target: Path,
+    each: TensorCompression,
+    max_bytes: int | None,
+    files: MappedFiles,
+    shown: ProgressBar,
 ) -> dict[str, Any]:
     """Compress files to one bitstream, and return what --json writes."""
     from actcodec.codecs.container import serialise, stream_parts
@@ -208,7 +213,7 @@ def _compress(
 class _Compressed(Mapping[str, "Packed"]):
     """Tensors that are loaded and compressed on access, so that one is in memory at a time."""
 
-    def __init__(self, tensors: Tensors, each: TensorCompression, shown: Shown) -> None:
+    def __init__(self, tensors: Tensors, each: TensorCompression, shown: ProgressBar) -> None:
         self._tensors, self._each, self._shown = tensors, each, shown
         self.about: dict[str, dict[str, Any]] = {}  #: entries of --json of the tensors that were asked for
         self.lines: list[str] = []  #: their lines of --report
@@ -276,8 +281,8 @@ def decompress(
     Example: cdu decompress activations.cdu activations.npy
     """
     inputs, target = _inputs_and_target(sources, target, output, "IN.cdu")
-    files, shown = MappedFiles(_scratch_folder(target, output)), Shown()
-    chosen = in_pieces_where_it_can(codec_backend(backend, check), backend, files, Shown(shown))
+    files, shown = MappedFiles(_scratch_folder(target, output)), ProgressBar()
+    chosen = in_pieces_where_it_can(codec_backend(backend, check), backend, files, ProgressBar(shown))
     if output is None:
         if len(inputs) > 1:
             raise UserError(f"{len(inputs)} files are restored to a folder: give one with -o")
@@ -300,7 +305,7 @@ def _decompress(
     backend: Backend,
     max_bytes: int | None,
     files: MappedFiles,
-    shown: Shown,
+    shown: ProgressBar,
     add_ending: bool = False,
 ) -> tuple[Path, dict[str, Any]]:
     """Restore a bitstream to a file, whose ending may be left to what it holds; return the file, and what --json writes."""
@@ -319,7 +324,7 @@ def _decompress(
 class _Restored(Mapping[str, "Tensor"]):
     """Tensors that are decompressed on access, so that one is in memory at a time."""
 
-    def __init__(self, entries: Mapping[str, Entry], backend: Backend, shown: Shown) -> None:
+    def __init__(self, entries: Mapping[str, Entry], backend: Backend, shown: ProgressBar) -> None:
         self.entries = entries
         self._backend, self._shown = backend, shown
 

@@ -21,7 +21,7 @@ from cdu_cli.options import (
     ThreadsOption,
     given,
 )
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,6 @@ def diagnose(options: DiagnoseOptions) -> None:
     setup, codec_options = training_setup(options), given(**vars(options.codec_options))
     wanted = DiagnosisSettings(setup, options.codec, codec_options, options.batches, options.seed)
     torch.set_num_threads(options.threads)
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = diagnose_codec(wanted, command_line(), shown)
     publish(report, options.output, options.json_file)

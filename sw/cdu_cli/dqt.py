@@ -11,7 +11,7 @@ from cdu_spec.affine import MAX_SEED
 
 from cdu_cli.option_fields import training_setup, with_options
 from cdu_cli.options import ImageOptions, JsonOption, OutputOption, SizeOptions, SOption, given
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,6 @@ def dqt(options: DqtOptions) -> None:
     table, setup = DqtSettings(**given(**vars(options.table))), training_setup(options)
     wanted = TableSettings(table, setup, options.seed, options.recorded, options.held_out, options.record)
     torch.set_num_threads(1)
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = find_table(wanted, command_line(), shown)
     publish(report, options.output, options.json_file)

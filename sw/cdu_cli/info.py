@@ -14,7 +14,7 @@ from cdu_spec.jpeg import ZIGZAG
 from cdu_spec.reconstruction import STEP_POINTS
 from cdu_tools.texts import extents
 
-from cdu_cli.inputs import naming, read_packed
+from cdu_cli.input_files import naming, read_packed
 from cdu_cli.options import JsonOption, MaxBytesOption, source_argument, write_json
 from cdu_cli.tensor_compression import printed, stored_dtype
 

@@ -29,7 +29,7 @@ from cdu_cli.options import (
     configuration,
     distinct,
 )
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ def power(options: PowerOptions) -> None:
         options.seed,
     )
     stimuli = TrainingStimuli(recording)
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = measure_power(wanted, stimuli, stimuli.source, command_line(), shown)
     publish(report, options.output, options.json_file)
 

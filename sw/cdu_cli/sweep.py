@@ -25,7 +25,7 @@ from cdu_cli.options import (
     SetOption,
     configuration,
 )
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 if TYPE_CHECKING:
     from cdu_synth.sweep.sweep_space import Noted, Preparation
@@ -119,7 +119,7 @@ def sweep(options: SweepOptions) -> None:
         raise UserError("--activations are what ratio is measured on: add ratio to --measure, or leave them out")
     rate = [_rate(options.seed)] if _RATE in measured else []
     fidelity = [_fidelity(options)] if _RATIO in measured else []
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = sweep_space(wanted, rate, fidelity, options.output, command_line(), shown)
     publish(report, options.output, options.json_file)
 

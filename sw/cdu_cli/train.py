@@ -27,7 +27,7 @@ from cdu_cli.options import (
     codec_backend,
     given,
 )
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def train(options: TrainOptions) -> None:
     wanted = TrainSettings(setup, codecs, given(**vars(options.codec_options)), options.seeds, options.seed, options.backend)
     computed_by = codec_backend(options.backend, options.check)
     torch.set_num_threads(options.threads)
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = train_codecs(wanted, command_line(), shown, computed_by)
     publish(report, options.output, options.json_file)
     if options.check:
