@@ -15,9 +15,9 @@ from amaranth.hdl import Const, Module, Value, signed
 from amaranth.lib import data, stream
 from amaranth.utils import exact_log2
 from cdu_spec.affine import BASE_BITS, MANTISSA_BITS, MAX_EXPONENT, SEED_BITS
-from cdu_spec.bitstream import Coder, Dtype, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, SHIFT_BITS, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.modes import Coder, Dtype, Mode
 from cdu_spec.reconstruction import POINT_BITS
 from cdu_spec.registers import BANKS
 

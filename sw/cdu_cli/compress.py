@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec.affine import MAX_SEED
-from cdu_spec.bitstream import STREAM_NAMES
 from cdu_spec.dqt import DQT_HELP
+from cdu_spec.modes import STREAM_NAMES
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
 from cdu_tools.files import STANDARD_INPUT, STANDARD_OUTPUT, check_target, make_folder, scratch_folder, write_parts

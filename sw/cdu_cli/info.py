@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec import dqt
-from cdu_spec.bitstream import COEFFICIENT_ORDER, CRC_BYTES, Mode
+from cdu_spec.bitstream import COEFFICIENT_ORDER, CRC_BYTES
 from cdu_spec.huffman import STANDARD
 from cdu_spec.jpeg import ZIGZAG
+from cdu_spec.modes import Mode
 from cdu_spec.reconstruction import STEP_POINTS
 from cdu_tools.texts import extents
 

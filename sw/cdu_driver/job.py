@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cdu_spec.affine import BASE_BITS, AffineSettings
-from cdu_spec.bitstream import Coder, Dtype, Mode, check_mx
+from cdu_spec.coding import check_mx
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS
+from cdu_spec.modes import Coder, Dtype, Mode
 from cdu_spec.mx import MxSettings
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import COUNT_BITS

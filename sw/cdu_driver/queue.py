@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from struct import iter_unpack, pack
 
-from cdu_spec.bitstream import CRC_BYTES, Coder, Dtype, Mode
+from cdu_spec.bitstream import CRC_BYTES
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Coder, Dtype, Mode
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import (
     BANKS,

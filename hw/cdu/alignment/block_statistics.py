@@ -10,9 +10,9 @@ from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import BASE_BITS
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS
+from cdu_spec.modes import Mode
 
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import pipeline, registered

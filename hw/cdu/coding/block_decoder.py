@@ -8,9 +8,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import CODE_BITS
-from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, RANGE_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+from cdu_spec.modes import LOW_BYTES, MASK_BYTES, RANGE_BYTES, Mode
 
 from cdu.coding.brc import decode_row
 from cdu.coding.code_packing import code_bytes, unpack_codes

@@ -7,9 +7,9 @@ from typing import Any
 from amaranth.hdl import Mux, Value
 from amaranth.lib import data
 from cdu_spec import gmc
-from cdu_spec.bitstream import Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import VALUE_BITS
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.reconstruction import POINT_BITS
 
 from cdu.words import coding

@@ -7,9 +7,9 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, SHIFT_BITS
+from cdu_spec.modes import Mode
 from cdu_spec.registers import (
     BANKS,
     COUNT_BITS,

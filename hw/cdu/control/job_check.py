@@ -9,9 +9,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS, CODE_BITS
-from cdu_spec.bitstream import LOW_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.modes import LOW_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Coder, Mode
 from cdu_spec.mx import MX_FORMATS, SCALE_BYTES
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import Channel, ScaleSource

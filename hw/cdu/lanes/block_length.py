@@ -9,9 +9,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec import gmc
 from cdu_spec.affine import CODE_BITS
-from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.modes import LOW_BYTES, MASK_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Mode
 
 from cdu.coding.code_packing import code_bytes
 from cdu.coding.zvc import popcount

@@ -8,8 +8,8 @@ from amaranth.hdl import Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS, MAX_EXPONENT
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 
 from cdu.words import BlockTag, Range
 

@@ -8,9 +8,9 @@ from typing import Any
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
+from cdu_spec.modes import Mode
 
 from cdu.lanes.block_length import BlockLength
 from cdu.lanes.byte_window import ByteWindow

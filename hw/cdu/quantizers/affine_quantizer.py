@@ -8,9 +8,9 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import BASE_BITS, CODE_BITS, FRACTION_BITS, MANTISSA_BITS, RECIPROCAL_SHIFT, SEED_BITS, reciprocal
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+from cdu_spec.modes import Mode
 from cdu_spec.randomness import ROUND_CONSTANTS
 
 from cdu.parts.streams import pipeline, registered

@@ -7,9 +7,9 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.mx import MX_FORMATS
 
 from cdu.parts.mx_words import BLOCK_ROWS, SCALE_BITS

@@ -8,8 +8,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.affine import BASE_BITS
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 
 from cdu.parts.register_slice import sliced
 from cdu.parts.streams import registered

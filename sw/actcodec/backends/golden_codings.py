@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 from cdu_spec.affine import GROUP_VALUES
-from cdu_spec.bitstream import Coder, MatrixView, Mode
 from cdu_spec.geometry import BLOCK_VALUES, LANES, VALUE_BITS
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from torch import Tensor
 
 from actcodec.backends.job import Job, settings_of

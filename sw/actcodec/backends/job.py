@@ -14,8 +14,11 @@ from math import prod
 
 import torch
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import COEFFICIENT_ORDER, Coder, Dtype, Header, MatrixView, Mode, check_mx, check_settings
+from cdu_spec.bitstream import COEFFICIENT_ORDER, Header
+from cdu_spec.coding import check_mx, check_settings
 from cdu_spec.geometry import LANES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Dtype, Mode
 from cdu_spec.mx import MxSettings
 from cdu_spec.rounding import Rounding
 from torch import Tensor

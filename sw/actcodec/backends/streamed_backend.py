@@ -9,8 +9,9 @@ from math import lcm, prod
 from typing import Any, BinaryIO, TypeVar, cast
 
 import torch
-from cdu_spec.bitstream import BitstreamError, MatrixView
+from cdu_spec.bitstream import BitstreamError
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.matrix_view import MatrixView
 from cdu_tools.mapped import LARGE_BYTES, MappedFiles
 from cdu_tools.progress import Progress, Silent
 from torch import Tensor

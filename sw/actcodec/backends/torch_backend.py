@@ -7,8 +7,10 @@ from dataclasses import replace
 from math import prod
 
 import torch
-from cdu_spec.bitstream import BitstreamError, MatrixView, Mode
+from cdu_spec.bitstream import BitstreamError
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from torch import Tensor
 
 from actcodec.backends.backend import Backend

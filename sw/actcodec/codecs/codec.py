@@ -13,8 +13,10 @@ from typing import Any
 
 import torch
 from cdu_spec import dqt as tables
-from cdu_spec.bitstream import JPEG_GMC, MAX_RANK, Coder, Dtype, Header, MatrixView, Mode
+from cdu_spec.bitstream import MAX_RANK, Header
 from cdu_spec.config import CduConfig
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import JPEG_GMC, Coder, Dtype, Mode
 from cdu_spec.reconstruction import STEP_POINTS, point_of
 from cdu_spec.sfpr import DEFAULT_S, GREATEST_S, LEAST_S, PUBLISHED_S
 from cdu_tools.errors import UserError

@@ -10,7 +10,7 @@ from actcodec.golden.formats import as_dtype
 from amaranth.sim import Simulator
 from cdu.unit.mx_blocks import MxPacker, MxUnpacker
 from cdu_spec import CduConfig
-from cdu_spec.bitstream import Mode
+from cdu_spec.modes import Mode
 from cdu_spec.mx import MX_FORMATS, ScaleRule
 from cdu_verif.content.payloads import bit_patterns, scaling
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 from cdu_cli import input_files
-from cdu_spec.bitstream import Dtype, Header, Mode
+from cdu_spec.bitstream import Header
+from cdu_spec.modes import Dtype, Mode
 from cdu_tools.errors import UserError
 from click.testing import CliRunner
 from command_line import ENTRY

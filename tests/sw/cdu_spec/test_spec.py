@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from cdu_spec import BitstreamError, CduConfig, ConfigError, Dtype, Header, MatrixView, Mode, dct, dqt, named_config
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import AFFINE_MODES, COEFFICIENT_ORDER, check_settings, pack_shifts, unpack_shifts
+from cdu_spec.bitstream import COEFFICIENT_ORDER, pack_shifts, unpack_shifts
+from cdu_spec.coding import check_settings
 from cdu_spec.config import CONFIGS
+from cdu_spec.modes import AFFINE_MODES
 from cdu_tools.errors import UserError
 from hypothesis import given
 from hypothesis import strategies as st

@@ -8,7 +8,8 @@ from actcodec.backends.torch_backend import TorchBackend
 from cdu_driver import Job as DriverJob
 from cdu_driver import JobRefusedError
 from cdu_spec import BitstreamError, CduConfig, UserError
-from cdu_spec.bitstream import Dtype, MatrixView, Mode
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_verif.backends.compiled import pieces
 from cdu_verif.backends.compiled.backend import RtlBackend

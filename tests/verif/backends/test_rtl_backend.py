@@ -22,7 +22,8 @@ from cdu_cli import compress as compress_command
 from cdu_cli import train as train_command
 from cdu_spec import BitstreamError, CduConfig, UserError
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import Dtype, MatrixView, Mode
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.registers import Channel, address, register
 from cdu_verif.backends.checked_backend import CheckedBackend
 from cdu_verif.backends.compiled import pieces

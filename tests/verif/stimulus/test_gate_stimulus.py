@@ -9,7 +9,7 @@ from actcodec.study.data import load
 from actcodec.study.experiment import Recipe
 from cdu.delivery import generator
 from cdu_spec import CduConfig
-from cdu_spec.bitstream import Coder, Mode
+from cdu_spec.modes import Coder, Mode
 from cdu_synth.library import pdk
 from cdu_synth.power.gate_report import GateMeter
 from cdu_synth.power.gate_simulator import GateSimulationError

@@ -11,7 +11,7 @@ from actcodec.backends.job import Job
 from cdu_driver import Device, Driver, JobQueue
 from cdu_driver import Job as DriverJob
 from cdu_spec import registers
-from cdu_spec.bitstream import Mode
+from cdu_spec.modes import Mode
 from cdu_spec.ports import PORTS, REGISTER_PORT
 from cdu_spec.registers import Channel, Register, ScaleSource
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout

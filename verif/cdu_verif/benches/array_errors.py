@@ -10,8 +10,8 @@ from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
 from cdu_driver import JobLostError
 from cdu_spec import registers
-from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import VALUE_BITS
+from cdu_spec.modes import Mode
 from cdu_spec.ports import PORTS, scale_port_bytes
 from cdu_spec.registers import Channel
 

@@ -16,8 +16,8 @@ import cocotb
 import torch
 from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
-from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import VALUE_BITS
+from cdu_spec.modes import Mode
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel, ScaleSource
 

@@ -9,9 +9,9 @@ import torch
 from actcodec.backends.job import DTYPES
 from actcodec.codecs import codec_options
 from actcodec.study.setup import TrainingSetup
-from cdu_spec.bitstream import Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cdu.words import JobEvents, PortEvents
-from cdu_spec.bitstream import Coder, MatrixView, Mode
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.mx import MX_FORMATS, ScaleRule
 from cdu_spec.reconstruction import MAX_POINT, STEP_POINTS
 from cdu_spec.registers import COUNT_BITS, REGISTER_BITS, Channel, ScaleSource

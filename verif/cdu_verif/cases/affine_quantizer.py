@@ -13,9 +13,9 @@ from actcodec.golden.block_statistics import block_mean, least_and_greatest
 from actcodec.golden.random_bits import random_bits
 from cdu.delivery.blocks import affine
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
+from cdu_spec.modes import Mode
 from cdu_spec.port_fields import pack, unpack
 from cdu_spec.registers import COUNT_BITS
 from torch import Tensor

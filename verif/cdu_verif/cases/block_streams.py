@@ -14,9 +14,9 @@ from actcodec.golden.codes import pack_codes
 from actcodec.golden.heads import pack_low, pack_ranges
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS, MAX_EXPONENT, AffineSettings
-from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, STEP_BYTES, Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.modes import LOW_BYTES, MASK_BYTES, STEP_BYTES, Coder, Mode
 from cdu_spec.mx import MxSettings
 from cdu_spec.port_fields import pack
 from torch import Tensor

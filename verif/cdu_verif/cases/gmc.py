@@ -7,9 +7,9 @@ from random import Random
 import torch
 from actcodec.golden import gmc
 from cdu_spec import gmc as spec
-from cdu_spec.bitstream import Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.reconstruction import MAX_POINT
 from torch import Tensor
 

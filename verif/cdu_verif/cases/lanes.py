@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from cdu.delivery.blocks import several, with_gmc
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.modes import Mode
 from cdu_spec.port_fields import pack
 from cdu_spec.sfpr import VALUE_MIN
 

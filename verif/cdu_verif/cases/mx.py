@@ -7,9 +7,9 @@ from random import Random
 
 import torch
 from actcodec.golden import mx
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Mode
 from cdu_spec.mx import MX_FORMATS, MX_VALUES, SCALE_BYTES, SCALE_NAN, BlockFormat, MxSettings, ScaleRule
 from torch import Tensor
 

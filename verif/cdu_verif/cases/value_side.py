@@ -15,9 +15,10 @@ from actcodec.golden import blocks as arrangement
 from actcodec.golden.affine import Ranges
 from actcodec.golden.sfpr import inverse_sfpr, sfpr, sfpr16
 from cdu_spec.affine import BASE_BITS, GROUP_VALUES, AffineSettings
-from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_spec.mx import MxSettings, ScaleRule
 from cdu_spec.port_fields import pack
 from torch import Tensor

@@ -11,8 +11,8 @@ import torch
 from actcodec.backends.job import DTYPES, Job
 from cdu.words import Coding, Quantizer, Scaling
 from cdu_spec.affine import CODE_BITS, AffineSettings
-from cdu_spec.bitstream import Coder, Mode
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.mx import MxSettings, ScaleRule
 from cdu_spec.port_fields import pack
 from torch import Tensor

@@ -14,9 +14,11 @@ from actcodec.golden.blocks import by_channel, to_payload_order, untiled
 from actcodec.golden.sfpr import scales
 from cdu_spec import dqt
 from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, SEED_BITS, AffineSettings
-from cdu_spec.bitstream import Coder, Header, MatrixView, Mode
+from cdu_spec.bitstream import Header
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, VALUE_BITS
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.sfpr import PUBLISHED_S, SCALE_EXPONENT_LIMIT, VALUE_MAX, VALUE_MIN

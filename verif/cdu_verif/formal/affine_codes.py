@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cdu_spec.affine import BASE_BITS, DECODED_BITS, FRACTION_BITS, MANTISSA_BITS, MAX_EXPONENT, RECIPROCAL_SHIFT
-from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+from cdu_spec.modes import Mode
 from cdu_spec.randomness import ROTATIONS, ROUND_CONSTANTS, SBOX, SECOND_ROTATION, STATE_WORDS, WORD_BITS
 from cdu_spec.registers import COUNT_BITS
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cdu.quantizers.div_quantizer import DIVISOR_BITS
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.modes import Mode
 
 from cdu_verif.formal.binding import fields, instance, mask
 from cdu_verif.formal.device import BoundDevice

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cdu.parts.mx_words import BLOCK_ROWS, FORMAT_BITS
-from cdu_spec.bitstream import MASK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.modes import MASK_BYTES, Mode
 from cdu_spec.mx import MX_FORMATS
 from cdu_spec.registers import COUNT_BITS
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass, fields
 from random import Random
 
 from actcodec.backends.job import DTYPES, tensor_from_beats
-from cdu_spec.bitstream import SHIFT_TABLE_BYTES, MatrixView, Mode, pack_shifts
+from cdu_spec.bitstream import SHIFT_TABLE_BYTES, pack_shifts
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import row_major_strides, tensor_extents
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 from torch import Tensor
 

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from actcodec.golden import blocks, dct, gmc, sfpr, shift_quantizer, zvc
 from cdu.delivery.blocks import HALVES
-from cdu_spec.bitstream import JPEG_GMC, Coder, MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, LANES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import JPEG_GMC, Coder, Mode
 from cdu_spec.port_fields import pack
 from cdu_tools.errors import UserError
 from cdu_tools.near_names import advice

@@ -6,9 +6,10 @@ from math import ceil
 
 from actcodec.backends.job import Job
 from cdu_spec import gmc
-from cdu_spec.bitstream import MASK_BYTES, Coder, Mode, head_bytes
+from cdu_spec.coding import head_bytes
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.modes import MASK_BYTES, Coder, Mode
 
 
 def rows_per_cycle(config: CduConfig, mode: Mode) -> float:

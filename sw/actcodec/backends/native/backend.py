@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from cdu_spec.bitstream import MatrixView
+from cdu_spec.matrix_view import MatrixView
 from torch import Tensor
 
 from actcodec.backends.job import DTYPES, Job

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import torch
-from cdu_spec.bitstream import Coder, MatrixView, Mode
 from cdu_spec.dct import pass_shifts
 from cdu_spec.geometry import LANES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.reconstruction import offsets
 from cdu_spec.rounding import Rounding
 from torch import Tensor

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from cdu_spec import geometry
 from cdu_spec.affine import GROUP_VALUES as GROUP
-from cdu_spec.bitstream import head_bytes
+from cdu_spec.coding import head_bytes
 from torch import Tensor
 
 from actcodec.backends.job import Job, settings_of

@@ -6,7 +6,8 @@ import torch
 import triton
 import triton.language as tl
 from cdu_spec import geometry
-from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from torch import Tensor
 
 from actcodec.backends.job import Job, settings_of

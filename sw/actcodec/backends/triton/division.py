@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from cdu_spec.bitstream import MatrixView, head_bytes
+from cdu_spec.coding import head_bytes
+from cdu_spec.matrix_view import MatrixView
 from torch import Tensor
 
 from actcodec.backends.job import Job, settings_of

@@ -7,9 +7,9 @@ from functools import lru_cache
 import torch
 import triton
 import triton.language as tl
-from cdu_spec.bitstream import MatrixView
 from cdu_spec.dct import pass_shifts
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.matrix_view import MatrixView
 from cdu_spec.reconstruction import offsets
 from cdu_spec.rounding import Rounding
 from torch import Tensor

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import torch
-from cdu_spec.bitstream import Coder, MatrixView, Mode
 from cdu_spec.geometry import BLOCK_VALUES, LANES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from torch import Tensor
 
 from actcodec.backends.job import Job, settings_of

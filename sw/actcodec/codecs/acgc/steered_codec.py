@@ -21,9 +21,11 @@ from math import sqrt
 import torch
 from cdu_spec import dqt
 from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings
-from cdu_spec.bitstream import Coder, Header, MatrixView, Mode
+from cdu_spec.bitstream import Header
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.sfpr import SFPR_RECIPROCAL_BITS, VALUE_MAX
 from cdu_tools.errors import UserError

@@ -9,8 +9,11 @@ from math import prod
 
 import torch
 from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings, RangeKind
-from cdu_spec.bitstream import Header, MatrixView, Mode, check_settings
+from cdu_spec.bitstream import Header
+from cdu_spec.coding import check_settings
 from cdu_spec.config import CduConfig
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 from cdu_tools.texts import extents
 from torch import Tensor

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from cdu_spec.bitstream import COEFFICIENT_ORDER, Coder, MatrixView, Mode
+from cdu_spec.bitstream import COEFFICIENT_ORDER
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 from cdu_spec.huffman import STANDARD, HuffmanTables
 from cdu_spec.jpeg import ZIGZAG
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from cdu_tools.errors import UserError
 from torch import Tensor
 

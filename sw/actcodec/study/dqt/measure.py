@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.bitstream import MASK_BYTES, Coder, Dtype, Header, MatrixView, Mode
+from cdu_spec.bitstream import Header
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 from cdu_spec.jpeg import ZIGZAG
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import MASK_BYTES, Coder, Dtype, Mode
 from cdu_spec.sfpr import SFPR_RECIPROCAL_BITS
 from torch import Tensor
 

@@ -12,7 +12,9 @@ from actcodec.golden import shift_quantizer
 from actcodec.golden.dct import dct
 from cdu_spec import BitstreamError, UserError, dqt, gmc
 from cdu_spec import dct as dct_spec
-from cdu_spec.bitstream import Coder, Dtype, Header, MatrixView, Mode
+from cdu_spec.bitstream import Header
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Dtype, Mode
 from cdu_spec.rounding import Rounding
 from plain_stream import decode
 

@@ -6,7 +6,7 @@ from actcodec.codecs import TorchBackend, beats_in, compression_job
 from actcodec.golden import actnn, autoquant, blpa, division
 from cdu_spec import BitstreamError, Dtype, MatrixView, Mode
 from cdu_spec.affine import CODE_BITS, AffineSettings
-from cdu_spec.bitstream import AFFINE_MODES
+from cdu_spec.modes import AFFINE_MODES
 from hypothesis import given
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st

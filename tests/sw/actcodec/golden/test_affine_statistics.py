@@ -10,7 +10,9 @@ from actcodec.golden import division
 from actcodec.golden.sfpr import rounded_scales
 from cdu_spec import UserError
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import BitstreamError, Dtype, Header, MatrixView, Mode
+from cdu_spec.bitstream import BitstreamError, Header
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Dtype, Mode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from actcodec.backends.job import Job, padded_view
 from cdu_driver import DriverError, JobLostError, open_ring, run
-from cdu_spec.bitstream import SHIFT_TABLE_BYTES, Mode, pack_shifts
+from cdu_spec.bitstream import SHIFT_TABLE_BYTES, pack_shifts
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import (
     COMPLETION_BYTES,
@@ -21,6 +21,7 @@ from cdu_spec.dma import (
     row_major_strides,
     tensor_extents,
 )
+from cdu_spec.modes import Mode
 from cdu_spec.registers import REGISTER_BITS, Channel
 
 from cdu_verif.backends.compiled import library

@@ -11,8 +11,8 @@ import torch
 from actcodec.backends.golden_codings import block_chain
 from actcodec.backends.job import Job, mx_of
 from actcodec.golden.block_starts import block_starts
-from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+from cdu_spec.modes import Mode
 from torch import Tensor
 
 #: Least number of beats for which another unit is worth while.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 from actcodec.backends.job import Job
-from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.registers import Channel
 from cdu_tools.errors import UserError
 from torch import Tensor
