@@ -14,18 +14,16 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from cdu_tools.errors import UserError
 from cdu_tools.texts import extents
 
 from cdu_spec.affine import BASE_BITS, AffineSettings
-from cdu_spec.coding import check_mx, check_settings
+from cdu_spec.coding import How, ShiftCoding, checked, coder_of, to_decode
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, SHIFT_BITS
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import JPEG_GMC, Coder, Dtype, Mode
 from cdu_spec.mx import MX_FORMATS, MxSettings
-from cdu_spec.reconstruction import MAX_POINT
 
 
 class BitstreamError(UserError, ValueError):
@@ -65,22 +63,7 @@ class Header:
     payload_bytes: int
     const_bits: int = 0  #: DCT precision, zero in modes without a DCT
     pass1_bits: int = 0
-    bits: int = 0  #: bits per code, zero in modes that are not affine
-    step_log2: int = 0  #: as in :class:`~cdu_spec.affine.AffineSettings`
-    block_range: bool = False
-    coder: Coder = Coder.ZVC  #: coder of jpeg-act
-    point: int = 0  #: reconstruction point of jpeg-act in eighths of a step, 0 to 4
-    mx: MxSettings | None = None  #: format of mode mx; the rule of its scales is not in a stream
-
-    @classmethod
-    def of_settings(
-        cls, mode: Mode, dtype: Dtype, shape: Sequence[int], payload_bytes: int, settings: AffineSettings
-    ) -> Header:
-        """Return the header of a stream of an affine mode; UserError for statistics, from which no tensor can be decoded."""
-        if settings.statistics:
-            raise UserError("statistics are no stream: they are for the scales of the pass that follows")
-        where = (settings.bits, settings.step_log2, settings.block_range)
-        return cls(mode, dtype, tuple(shape), payload_bytes, 0, 0, *where)
+    how: How = None  #: settings of the mode, of which the header keeps what :func:`~cdu_spec.coding.to_decode` returns
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.shape) <= MAX_RANK:
@@ -94,18 +77,11 @@ class Header:
                 raise BitstreamError(f"DCT precision {self.const_bits}/{self.pass1_bits} is not allowed")
         elif self.const_bits or self.pass1_bits:
             raise BitstreamError(f"mode {self.mode.label} has no DCT precision, but the header gives one")
-        if self.version == VERSION and not self.mode.has_dct:
-            raise BitstreamError(f"mode {self.mode.label} has neither coder nor reconstruction point, but the header gives one")
-        if not 0 <= self.point <= MAX_POINT:
-            raise BitstreamError(
-                f"reconstruction point {self.point} is not allowed: it is a number of eighths, 0 to {MAX_POINT}"
-            )
         try:
-            check_settings(self.mode, self.settings)
-            check_mx(self.mode, self.mx)
+            object.__setattr__(self, "how", to_decode(checked(self.mode, self.how)))
         except UserError as error:
-            raise BitstreamError(f"the header's quantiser is not allowed: {error}") from None
-        least, most = self.view.payload_bounds(self.dtype, self.settings, self.coder, self.mx)
+            raise _refused(error) from None
+        least, most = self.view.payload_bounds(self.dtype, self.how)
         if not least <= self.payload_bytes <= most:
             raise BitstreamError(
                 f"{self.payload_bytes} payload bytes cannot hold shape {extents(self.shape)} in mode {self.mode.label}: "
@@ -115,19 +91,14 @@ class Header:
     @property
     def version(self) -> int:
         """The version of the stream, the lowest that can express this header."""
-        return VERSION if self.coder or self.point else FIRST_VERSION
+        return VERSION if isinstance(self.how, ShiftCoding) and not self.how.is_published else FIRST_VERSION
 
     @property
     def codec(self) -> str:
         """Name of the codec that writes such streams."""
-        return self.mx.format if self.mx else JPEG_GMC if self.coder is Coder.GMC else self.mode.label
-
-    @property
-    def settings(self) -> AffineSettings | None:
-        """The quantiser as far as a decoder needs it: without seed and rounding. None in modes that are not affine."""
-        if not (self.mode.is_affine or self.bits or self.step_log2 or self.block_range):
-            return None
-        return AffineSettings(self.bits, self.step_log2, stochastic=False, block_range=self.block_range)
+        if isinstance(self.how, MxSettings):
+            return self.how.format
+        return JPEG_GMC if coder_of(self.how) is Coder.GMC else self.mode.label
 
     @property
     def view(self) -> MatrixView:
@@ -179,11 +150,7 @@ class Header:
 
     def pack(self) -> bytes:
         """Return the header and the shape as bytes."""
-        step = self.step_log2 | (_BLOCK_RANGE if self.block_range else 0)
-        quantizer = (
-            (self.coder, self.point) if self.version == VERSION else (self.mx.kind.number if self.mx else self.bits, step)
-        )
-        numbers = (self.dtype, len(self.shape), self.const_bits, self.pass1_bits, *quantizer, self.payload_bytes)
+        numbers = (self.dtype, len(self.shape), self.const_bits, self.pass1_bits, *_bytes_of(self.how), self.payload_bytes)
         fixed = _HEADER.pack(MAGIC, self.version, self.mode, *numbers)
         return fixed + b"".join(_EXTENT.pack(extent) for extent in self.shape)
 
@@ -214,16 +181,35 @@ class Header:
             )
         if mode not in list(Mode):
             raise BitstreamError(f"corrupted stream: mode {mode} does not exist")
-        quantizer = (_coder_bytes if version == VERSION else _step_bytes)(Mode(mode), bits, step)
+        try:
+            how = (_coding_of if version == VERSION else _settings_of)(Mode(mode), bits, step)
+        except BitstreamError:
+            raise
+        except UserError as error:
+            raise _refused(error) from None
         if dtype not in list(Dtype):
             raise BitstreamError(f"corrupted stream: number format {dtype} does not exist")
         if not 1 <= rank <= MAX_RANK or len(stream) < HEADER_BYTES + rank * _EXTENT.size:
             raise BitstreamError(f"corrupted or truncated stream: no room for a shape of rank {rank}")
         shape = tuple(_EXTENT.unpack_from(stream, HEADER_BYTES + i * _EXTENT.size)[0] for i in range(rank))
-        return cls(Mode(mode), Dtype(dtype), shape, payload_bytes, const_bits, pass1_bits, **quantizer)
+        return cls(Mode(mode), Dtype(dtype), shape, payload_bytes, const_bits, pass1_bits, how)
 
 
-def _step_bytes(mode: Mode, bits: int, step: int) -> dict[str, Any]:
+def _refused(error: UserError) -> BitstreamError:
+    """Return the error of a header whose settings are not allowed."""
+    return BitstreamError(f"the header's quantiser is not allowed: {error}")
+
+
+def _bytes_of(how: How) -> tuple[int, int]:
+    """Return bytes 10 and 11 of a header."""
+    if isinstance(how, ShiftCoding):
+        return how.coder, how.point
+    if isinstance(how, AffineSettings):
+        return how.bits, how.step_log2 | (_BLOCK_RANGE if how.block_range else 0)
+    return (how.kind.number if how else 0), 0
+
+
+def _settings_of(mode: Mode, bits: int, step: int) -> How:
     """Decode bytes 10 and 11 of a header of version 1."""
     if mode is Mode.MX:
         names = [name for name, kind in MX_FORMATS.items() if kind.number == bits]
@@ -231,19 +217,21 @@ def _step_bytes(mode: Mode, bits: int, step: int) -> dict[str, Any]:
             raise BitstreamError(
                 f"corrupted stream: format {bits} of mode mx does not exist, or reserved header bits are not zero"
             )
-        return {"mx": MxSettings(names[0])}
+        return MxSettings(names[0])
     if step & ~(_STEP_LOG2 | _BLOCK_RANGE) or (not mode.is_affine and (bits or step)):
         raise BitstreamError("corrupted stream: reserved header bits are not zero")
-    return {"bits": bits, "step_log2": step & _STEP_LOG2, "block_range": bool(step & _BLOCK_RANGE)}
+    if mode.is_affine:
+        return AffineSettings(bits, step & _STEP_LOG2, stochastic=False, block_range=bool(step & _BLOCK_RANGE))
+    return ShiftCoding() if mode.has_dct else None
 
 
-def _coder_bytes(mode: Mode, coder: int, point: int) -> dict[str, Any]:
+def _coding_of(mode: Mode, coder: int, point: int) -> ShiftCoding:
     """Decode bytes 10 and 11 of a header of version 2."""
     if not mode.has_dct or not (coder or point):
         raise BitstreamError(f"stream version {VERSION} is not known for what this one says: it is version {FIRST_VERSION}")
     if coder not in list(Coder):
         raise BitstreamError(f"corrupted stream: coder {coder} does not exist")
-    return {"coder": Coder(coder), "point": point}
+    return ShiftCoding(Coder(coder), point)
 
 
 def pack_shifts(shifts: Sequence[int]) -> bytes:

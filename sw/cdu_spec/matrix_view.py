@@ -9,9 +9,9 @@ from math import prod
 from cdu_tools.texts import extents
 
 from cdu_spec.affine import AffineSettings
-from cdu_spec.coding import head_bytes
+from cdu_spec.coding import How, coder_of, head_bytes, known
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, TILE_COLUMNS, VALUE_BITS
-from cdu_spec.modes import MASK_BYTES, Coder, Dtype, Mode
+from cdu_spec.modes import MASK_BYTES, Dtype, Mode
 from cdu_spec.mx import MxSettings
 
 
@@ -91,19 +91,16 @@ class MatrixView:
         """Scales that the job consumes in order, including those of groups that begin in the padding."""
         return -(-self.beats // (self.row_beats * self.channel_rows))
 
-    def payload_bounds(
-        self, dtype: Dtype, settings: AffineSettings | None = None, coder: Coder = Coder.ZVC, mx: MxSettings | None = None
-    ) -> tuple[int, int]:
+    def payload_bounds(self, dtype: Dtype, how: How = None) -> tuple[int, int]:
         """Return the least and greatest number of payload bytes for this view with values of a number format.
 
-        ``settings`` go with the affine modes, ``coder`` with jpeg-act, ``mx`` with that mode.
+        ``how`` are the settings of the mode; in mode jpeg-act None stands for the coder ZVC.
         """
         if self.mode is Mode.MX:
-            assert mx is not None, "mode mx needs a format"
-            size = self.beats // self.mode.whole_beats * mx.kind.block_bytes
+            size = self.beats // self.mode.whole_beats * known(how, MxSettings).kind.block_bytes
             return size, size
         if self.mode.is_affine:
-            assert settings is not None, "an affine mode needs settings"
+            settings = known(how, AffineSettings)
             codes = 0 if settings.statistics else self.beats * settings.bits
             if self.mode is Mode.AUTOQUANTZ:
                 return self.blocks * MASK_BYTES, self.blocks * MASK_BYTES + codes
@@ -111,7 +108,7 @@ class MatrixView:
             size = codes + heads * head_bytes(self.mode, settings)
             return size, size
         if self.mode.has_zvc:
-            least, most = coder.block_bounds
+            least, most = coder_of(how).block_bounds
             return self.blocks * least, self.blocks * most
         bits = {Mode.BRC: 1, Mode.BYPASS: dtype.bits}.get(self.mode, VALUE_BITS)
         size = self.beats * LANES * bits // 8

@@ -88,7 +88,7 @@ class StreamedBackend(Backend):
             return self.inner.decompress_tensor(payload, view, job, shape)
         with self._files.scratch() as file:
             for piece in self._steps("decoding", _pieces_of(view, job)):
-                least, most = piece.view.payload_bounds(job.dtype, job.settings, job.coder, job.mx)
+                least, most = piece.view.payload_bounds(job.dtype, job.how)
                 data = payload[place : place + most]
                 if least < most:
                     data = data[: end_of_blocks(data, piece.view.blocks, block_chain(job))]

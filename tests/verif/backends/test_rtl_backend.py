@@ -151,7 +151,7 @@ def test_acgcs_policy_runs_on_a_unit(everything):
 def test_first_pass(everything, shape):
     x, view = _tensor(shape), MatrixView.of(shape, Mode.DIVISION)
     k = torch.full((view.channels,), 4096.0)
-    job = compression_job(view, Dtype.FP32, k, settings=AffineSettings(statistics=True))
+    job = compression_job(view, Dtype.FP32, k, how=AffineSettings(statistics=True))
     beats = beats_in(x, view)
     assert torch.equal(everything.compress(job, beats), TorchBackend().compress(job, beats))
 

@@ -80,7 +80,7 @@ def test_lengths_of_blocks():
 
 
 def _job(mode, beats, settings=None):
-    return Job(mode, Dtype.FP32, beats, beats, 1, (), torch.ones(1), settings=settings)
+    return Job(mode, Dtype.FP32, beats, beats, 1, (), torch.ones(1), how=settings)
 
 
 @pytest.mark.parametrize(

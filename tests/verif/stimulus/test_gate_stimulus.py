@@ -9,6 +9,7 @@ from actcodec.study.data import load
 from actcodec.study.experiment import Recipe
 from cdu.delivery import generator
 from cdu_spec import CduConfig
+from cdu_spec.coding import coder_of
 from cdu_spec.modes import Coder, Mode
 from cdu_synth.library import pdk
 from cdu_synth.power.gate_report import GateMeter
@@ -48,8 +49,8 @@ def test_jobs_are_the_codecs(recorded, name, mode):
     for one, (item, view) in zip(recorded[mode], recorded_jobs.exchanges(recorded[mode], name, CONFIG), strict=True):
         packed = codec(name, scale_bits=CONFIG.scale_bits).compress(one.values)
         assert bytes(packed.payload.tolist()) == item.payload
-        assert item.compression.coder is item.decompression.coder is packed.header.coder
-        assert item.decompression.point == packed.header.point
+        assert coder_of(item.compression.how) is coder_of(packed.header.how)
+        assert item.decompression.how == packed.header.how
         assert item.beats.numel() >= one.values.numel()
         assert view.mode is mode
         assert item.compression.mode is item.decompression.mode is mode

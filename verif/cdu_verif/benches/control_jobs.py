@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cdu.words import JobEvents, PortEvents
+from cdu_spec.coding import ShiftCoding
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Coder, Mode
 from cdu_spec.mx import MX_FORMATS, ScaleRule
@@ -36,11 +37,11 @@ def random_job(bench: ControlBench, mode: Mode | None = None) -> dict[str, Any]:
     view = MatrixView.of(shape, mode)
     settings = affine_settings(rng, mode) if mode.is_affine else None
     mx = mx_settings(rng) if mode is Mode.MX else None
-    least, most = view.payload_bounds(bench.config.dtype, settings, mx=mx)
+    least, most = view.payload_bounds(bench.config.dtype, settings or mx)
     coder, point = Coder.ZVC, 0
     if mode is Mode.JPEG_ACT and bench.config.has_gmc:
         coder, point = rng.choice(bench.config.built_coders), rng.randint(0, MAX_POINT)
-        least, most = view.payload_bounds(bench.config.dtype, settings, coder)
+        least, most = view.payload_bounds(bench.config.dtype, ShiftCoding(coder, point))
     return {
         "mode": int(mode),
         "bank": rng.randint(0, 1) if mode.has_dct else 0,

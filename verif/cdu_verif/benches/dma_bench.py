@@ -175,8 +175,6 @@ class DmaBench(Bench):
             completion=self.room(COMPLETION_BYTES, 4),
             scales=factors,
             shifts=pack_shifts(job.shifts) if job.shifts else bytes(SHIFT_TABLE_BYTES),
-            coder=job.coder,
-            point=job.point,
             tag=self.rng.getrandbits(REGISTER_BITS),
         )
         return replace(described, **settings_parts(job))

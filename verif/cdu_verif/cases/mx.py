@@ -114,7 +114,7 @@ def coded_job(config: CduConfig, rng: Random, words: int) -> list[StreamBlock]:
             start = SCALE_BYTES + place * settings.kind.bits
             part = coded[first, start - SCALE_BYTES * (place == 0) : start + size]
         ends = begin + count == blocks * _ROWS
-        tag = Tag(Mode.MX, bank, int(ends), heads=int(place == 0), mx=settings)
+        tag = Tag(Mode.MX, bank, int(ends), settings, int(place == 0))
         packed.append(StreamBlock(tag, torch.zeros(count, LANES, dtype=torch.int8), bytes(part.tolist())))
     return packed
 

@@ -11,8 +11,9 @@ import torch
 from actcodec.backends.job import DTYPES, Job
 from cdu.words import Coding, Quantizer, Scaling
 from cdu_spec.affine import CODE_BITS, AffineSettings
+from cdu_spec.coding import How, ShiftCoding, seed_of
 from cdu_spec.geometry import LANES
-from cdu_spec.modes import Coder, Mode
+from cdu_spec.modes import Coder
 from cdu_spec.mx import MxSettings, ScaleRule
 from cdu_spec.port_fields import pack
 from torch import Tensor
@@ -31,16 +32,16 @@ def descriptor(job: Job, bank: int = 0) -> dict[str, Any]:
         "beats": job.beats,
         "row_beats": job.row_beats,
         "channel_rows": job.channel_rows,
-        "quantizer": how(job),
-        "seed": job.settings.seed if job.settings else 0,
+        "quantizer": how_fields(job.how),
+        "seed": seed_of(job.how),
     }
 
 
-def how(job: Job) -> dict[str, int]:
-    """Return the field ``quantizer`` of a job, with the content that the job's mode gives it."""
-    if job.mode is Mode.JPEG_ACT:
-        return coding(job.coder, job.point)
-    return mx_scaling(job.mx) if job.mx else quantizer(job.settings)
+def how_fields(how: How) -> dict[str, int]:
+    """Return the field ``quantizer`` of a job or a tag with these settings."""
+    if isinstance(how, ShiftCoding):
+        return coding(how.coder, how.point)
+    return mx_scaling(how) if isinstance(how, MxSettings) else quantizer(how)
 
 
 def quantizer(settings: AffineSettings | None) -> dict[str, int]:

@@ -132,8 +132,8 @@ class Memory:
         golden = task.restored
         given = dict(zip("nchw", extents, strict=True)) | strides
         given |= {"mode": int(task.mode), "value_format": int(job.dtype), "room": len(item.payload)}
-        given |= {"coder": int(job.coder), "point": item.decompression.point}
         given |= settings_parts(job)
+        given |= {"point": settings_parts(item.decompression)["point"]}
         given |= {
             "tensor": self._add(float_bytes(task.values.contiguous())),
             "multipliers": self._add(scales_in_memory(item.compression, extents[1])),

@@ -56,9 +56,10 @@ class MxInt8Codec(Codec):
         form = check_input(x)
         check_finite(x, self._backend)
         view, no_scales = MatrixView.of(x.shape, Mode.MX), torch.zeros(0, device=x.device)
-        job = compression_job(view, form, no_scales, mx=MxSettings(self.name, ScaleRule(self.scale)))
+        how = MxSettings(self.name, ScaleRule(self.scale))
+        job = compression_job(view, form, no_scales, how=how)
         payload = self._backend.compress_tensor(x.detach(), view, job)
-        header = Header(Mode.MX, form, tuple(x.shape), payload.numel(), mx=MxSettings(self.name))
+        header = Header(Mode.MX, form, tuple(x.shape), payload.numel(), how=how)
         return Compressed(header, (), no_scales, payload)
 
     def decompress(self, compressed: Packed) -> Tensor:
