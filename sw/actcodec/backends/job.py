@@ -92,8 +92,8 @@ def compression_job(
 ) -> Job:
     """Return the job of compressing a tensor with this view.
 
-    ``multipliers`` is float32 (channels,), ignored by brc, bypass and mx; ``offsets``, int16 (channels,), go with blpa; ``how`` is
-    checked as in :func:`cdu_spec.coding.checked`. Raises UserError for settings that the mode does not take.
+    ``multipliers`` is float32 (channels,), ignored by brc, bypass and mx; ``offsets``, int16 (channels,), go with blpa;
+    ``how`` is as :func:`cdu_spec.coding.checked` takes it. Raises UserError for settings that the mode does not take.
     """
     return Job(
         view.mode,

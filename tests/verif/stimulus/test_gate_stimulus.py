@@ -121,7 +121,7 @@ def test_the_coder_and_the_point_stand_in_the_job(recorded):
     for name in ("jpeg-act", "jpeg-gmc"):
         (word,) = _stimulus("decompressor", name, recorded[Mode.JPEG_ACT][:1]).inputs["job"]
         (port,) = (p for p in generator.kept(CONFIG, "decompressor").manifest["ports"] if p["name"] == "job__payload")
-        (field,) = (one for one in port["fields"] if one["name"] == "quantizer")
+        (field,) = (one for one in port["fields"] if one["name"] == "how")
         jobs[name] = word >> field["offset"] & (1 << field["width"]) - 1
     # Coder.GMC = 1 in the lowest bit, and 3/8 of a step above it.
     assert jobs == {"jpeg-act": Coder.ZVC, "jpeg-gmc": Coder.GMC | 3 << 1}

@@ -41,12 +41,12 @@ class Tag:
     def fields(self) -> dict[str, Any]:
         """Return the fields by name."""
         own = {"mode": int(self.mode), "bank": self.bank, "last": self.last, "heads": self.heads}
-        return {**own, "quantizer": self.quantizer}
+        return {**own, "how": self.how_fields}
 
     @property
-    def quantizer(self) -> dict[str, int]:
-        """Return the fields of :class:`cdu.words.Quantizer`."""
-        return dict(self.beside) if self.beside and self.how is None else how_fields(self.how)
+    def how_fields(self) -> dict[str, dict[str, int]]:
+        """Return the fields of :class:`cdu.words.How`."""
+        return {"affine": dict(self.beside)} if self.beside and self.how is None else how_fields(self.how)
 
 
 #: Quantizers in modes that ignore them: they pass without any effect.

@@ -260,7 +260,7 @@ class _Splitter(_Parts):
             beats += len(block.rows)
             if block.tag.last:
                 counts = {"beats": beats, "row_beats": 1, "channel_rows": 1}
-                fields = {"mode": int(block.tag.mode), "bank": block.tag.bank, **counts, "quantizer": block.tag.quantizer}
+                fields = {"mode": int(block.tag.mode), "bank": block.tag.bank, **counts, "how": block.tag.how_fields}
                 jobs.append(pack(dict(ports["job__payload"]), {**fields, "seed": seed_of(block.tag.how)}))
                 beats = 0
         expected = _ways(config, ports, "o", seen)

@@ -20,7 +20,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, VALUE_BITS
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
-from cdu_spec.mx import MxSettings, ScaleRule
+from cdu_spec.mx import MxSettings
 from cdu_spec.port_fields import pack
 from torch import Tensor
 
@@ -29,7 +29,7 @@ from cdu_verif.cases.block_streams import Tag, random_settings
 from cdu_verif.cases.case import Case
 from cdu_verif.cases.jobs import JobCases
 from cdu_verif.cases.sfpr import random_scales
-from cdu_verif.content.payloads import bit_patterns
+from cdu_verif.content.payloads import bit_patterns, how_fields, scaling
 from cdu_verif.content.tensors import mx_settings
 from cdu_verif.content.values import generator, integers
 from cdu_verif.simulation.ports import Ports
@@ -72,8 +72,7 @@ class ValueJob:
         view = self.view
         counts = {"beats": view.beats, "row_beats": view.row_beats, "channel_rows": view.channel_rows}
         seed = seed_of(self.how)
-        how = self.tag(last=True)["quantizer"]
-        return {"mode": int(view.mode), "bank": self.bank, **counts, "quantizer": how, "seed": seed}
+        return {"mode": int(view.mode), "bank": self.bank, **counts, "how": how_fields(self.how), "seed": seed}
 
     def tag(self, last: bool) -> dict[str, Any]:
         """Return the fields of :class:`cdu.words.BlockTag`."""
@@ -351,8 +350,8 @@ class _Front(_ValueSide):
                 streams.expect("raw", _float_words(ports, "raw", _cut(patterns, config.port_beats)))
                 continue
             if isinstance(job.how, MxSettings):
-                how = {"format": job.how.kind.number, "rceil": job.how.rule is ScaleRule.RCEIL}
-                streams.expect("mx", _float_words(ports, "mx", _cut(patterns, config.port_beats), scaling=how))
+                words = _cut(patterns, config.port_beats)
+                streams.expect("mx", _float_words(ports, "mx", words, scaling=scaling(job.how)))
                 continue
             values = _from_patterns(patterns, config)
             binary = job.view.mode is Mode.BRC

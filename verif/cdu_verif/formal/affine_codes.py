@@ -67,7 +67,7 @@ def quantizer_harness(device: BoundDevice, modes: tuple[Mode, ...], lanes: tuple
         "SECOND_ROTATION": SECOND_ROTATION,
         "NUMBER_BITS": COUNT_BITS - (BLOCK_SIDE - 1).bit_length(),
     }
-    settings = [f"tag.quantizer.{name}" for name in (*_QUANTIZER, "stochastic", "statistics")]
+    settings = [f"tag.how.affine.{name}" for name in (*_QUANTIZER, "stochastic", "statistics")]
     ports = {
         **fields(device, "i__payload", "values", "ends", "tag.mode", *settings, *_RANGE, "seed", "number"),
         **fields(device, "o__payload", "values"),

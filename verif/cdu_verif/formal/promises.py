@@ -32,10 +32,11 @@ def tags(built: Built = lambda config: config) -> Promise:
         return "".join(
             instance(
                 "promised_tag",
-                {**modes, "QUANTIZER_BITS": device.width(port["name"], "tag", "quantizer")},
+                {**modes, "QUANTIZER_BITS": device.width(port["name"], "tag", "how")},
                 {
                     "valid": port["name"].replace("__payload", "__valid"),
-                    **{name: device.field(port["name"], "tag", name) for name in ("mode", "quantizer", "heads")},
+                    **{name: device.field(port["name"], "tag", name) for name in ("mode", "heads")},
+                    "quantizer": device.field(port["name"], "tag", "how"),
                 },
                 f"tag_of_{port['name']}",
             )
