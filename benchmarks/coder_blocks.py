@@ -25,10 +25,10 @@ from actcodec.study.activations import load_activations
 from cdu.delivery import generator, manifest
 from cdu.delivery.blocks import BLOCKS
 from cdu_spec import dqt, named_config
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 from cdu_spec.jpeg import ZIGZAG
+from cdu_spec.modes import Mode
 from cdu_spec.rounding import Rounding
 from cdu_synth.area import flow
 from cdu_synth.library import pdk

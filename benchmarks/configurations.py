@@ -18,9 +18,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cdu_cli.measured import REGISTERS
-from cdu_spec.bitstream import Mode
+from cdu_cli.configurations import REGISTERS
 from cdu_spec.config import CONFIGS, DUPLEX, CduConfig
+from cdu_spec.modes import Mode
 from cdu_synth.area.synthesise_blocks import SynthesisSettings, synthesise_blocks
 from cdu_synth.area.wanted import UNIT
 from cdu_tools.files import make_folder, write_whole

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from cdu.delivery import verilog
-from cdu_spec.bitstream import Coder
 from cdu_spec.config import CONFIGS, DUPLEX, CduConfig
+from cdu_spec.modes import Coder
 from cdu_synth.area.wanted import UNIT
 from cdu_synth.fpga import nextpnr
 from cdu_synth.fpga.fpga_devices import ECP5

@@ -27,7 +27,7 @@ from actcodec.policies.recommended import (
     status,
 )
 from actcodec.study.zoo import FAMILIES
-from cdu_cli.measured import REGISTERS, tests_in_words
+from cdu_cli.configurations import REGISTERS, tests_in_words
 from cdu_tools.files import write_whole
 from digest import Table, read
 

@@ -39,8 +39,8 @@ from actcodec.policies.tables.modes import jpeg_act_policy
 from actcodec.study.data import load
 from cdu_spec import gmc as spec
 from cdu_spec import named_config
-from cdu_spec.bitstream import MASK_BYTES, Mode
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, VALUE_BITS
+from cdu_spec.modes import MASK_BYTES, Mode
 from cdu_tools.files import write_whole
 from cdu_tools.report import Table
 from coder_blocks import rate

@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 
 from cdu.delivery import generator
-from cdu_spec.bitstream import AFFINE_MODES, JPEG_ACT_MODES, Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import AFFINE_MODES, JPEG_ACT_MODES, Mode
 from cdu_synth.area import flow
 from cdu_synth.library import pdk
 from cdu_tools import yosys

@@ -23,7 +23,7 @@ from cdu_offload.architectures import ARCHITECTURES
 from cdu_offload.catalog import MEASURED
 from cdu_offload.ratios import Ratios
 from cdu_offload.trace import trace
-from cdu_spec.bitstream import JPEG_GMC
+from cdu_spec.modes import JPEG_GMC
 from cdu_tools.files import write_whole
 
 #: Model -> data, width and depth. With two convolutions between pools VGG has maps of all kinds.

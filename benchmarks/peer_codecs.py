@@ -39,7 +39,9 @@ from actcodec.study.activations import DenseActivations
 from actcodec.study.data import load
 from actcodec.study.dqt.coefficients import quantized_matrix
 from actcodec.study.dqt.comparison import interpolated
-from cdu_spec.bitstream import RECIPROCAL_BYTES, MatrixView, Mode
+from cdu_spec.bitstream import RECIPROCAL_BYTES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_spec.sfpr import PUBLISHED_S, SFPR_RECIPROCAL_BITS
 from cdu_tools.files import write_whole
 from cdu_tools.marks import Marks

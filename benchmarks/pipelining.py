@@ -21,8 +21,8 @@ from cdu.delivery import generator
 from cdu.delivery.blocks import BLOCKS
 from cdu.values.scale_windows import ONE
 from cdu_spec import CduConfig, named_config
-from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
+from cdu_spec.modes import Mode
 from cdu_synth.area import flow
 from cdu_synth.area.recipes import RECIPES
 from cdu_synth.library import pdk

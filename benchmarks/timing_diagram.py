@@ -22,9 +22,10 @@ from amaranth.sim import Simulator
 from cdu.dma.dma_array import CduDmaArray
 from cdu.unit.array import CduArray
 from cdu_spec import CduConfig, Mode
-from cdu_spec.bitstream import SHIFT_TABLE_BYTES, Dtype
+from cdu_spec.bitstream import SHIFT_TABLE_BYTES
 from cdu_spec.dma import COMPLETION_BYTES, Completion, Descriptor, dma_address, dma_register, row_major_strides
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Dtype
 from cdu_spec.registers import Channel, address, register
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes

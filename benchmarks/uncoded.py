@@ -22,8 +22,9 @@ from actcodec.golden.floating.predicted import Predicted
 from actcodec.golden.floating.steps import Line, cells, finished
 from actcodec.golden.integer_coder import CodedIntegers
 from actcodec.golden.shapes import per_channel
-from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from torch import Tensor
 
 

@@ -20,7 +20,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 from cdu import CduArray, CduConfig
-from cdu_spec.bitstream import Dtype, MatrixView, Mode
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.registers import ADDRESS_BITS, REGISTER_BITS, Channel, address, register
 
 MODE = Mode.SFPR_ZVC

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from actcodec.policies import recommended
+from cdu_cli.configurations import REGISTERS
 from cdu_cli.main import app
-from cdu_cli.measured import REGISTERS
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[1]

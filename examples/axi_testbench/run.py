@@ -18,7 +18,8 @@ import actcodec
 import torch
 from actcodec.backends.job import beats_in, group_scales
 from actcodec.golden import sfpr
-from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_tools import verilator
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner

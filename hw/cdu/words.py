@@ -15,9 +15,9 @@ from amaranth.hdl import Const, Module, Value, signed
 from amaranth.lib import data, stream
 from amaranth.utils import exact_log2
 from cdu_spec.affine import BASE_BITS, MANTISSA_BITS, MAX_EXPONENT, SEED_BITS
-from cdu_spec.bitstream import Coder, Dtype, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, SHIFT_BITS, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.modes import Coder, Dtype, Mode
 from cdu_spec.reconstruction import POINT_BITS
 from cdu_spec.registers import BANKS
 
@@ -38,9 +38,9 @@ class Job(data.StructLayout):
     """One tensor, in the terms of :class:`cdu_spec.MatrixView`.
 
     ``mode``; ``bank``, the shift table that a jpeg-act job uses; ``beats``, rows of 8 values of the whole job, padding
-    included; ``row_beats``, the same per row of the matrix; ``channel_rows``, rows of the matrix per scale; ``quantizer`` and
-    ``seed`` of the affine modes, in units with GMC :func:`coding` of jpeg-act, with mode mx its :func:`scaling`. Counts are at
-    least 1; ``beats`` is a whole number of blocks in mode mx and in modes with ZVC, and of strips in modes with tiles.
+    included; ``row_beats``, the same per row of the matrix; ``channel_rows``, rows of the matrix per scale;
+    ``how``, settings of the mode; ``seed`` of the affine modes. Counts are at least 1; ``beats`` is a whole number of blocks in
+    mode mx and in modes with ZVC, and of strips in modes with tiles.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Job(data.StructLayout):
                 "beats": BEATS_BITS,
                 "row_beats": BEATS_BITS,
                 "channel_rows": BEATS_BITS,
-                "quantizer": Quantizer(),
+                "how": How(),
                 "seed": SEED_BITS,
             }
         )
@@ -137,20 +137,6 @@ class Coding(data.StructLayout):
         super().__init__({"coder": Coder, "point": POINT_BITS})
 
 
-def coding(quantizer: Any) -> Any:
-    """Return the :class:`Coding` of a job of mode jpeg-act, the lowest bits of its :class:`Quantizer`."""
-    layout = Coding()
-    return data.View(layout, Value.cast(quantizer)[: layout.size])
-
-
-def is_gmc(config: CduConfig, tag: Any) -> Value:
-    """Return whether the coefficients of a block of this :class:`BlockTag`, or of this :class:`Job`, are coded with GMC."""
-    if not config.has_gmc:
-        return Const(0, 1)
-    gmc: Value = (tag["mode"] == Mode.JPEG_ACT) & (coding(tag["quantizer"])["coder"] == Coder.GMC)
-    return gmc
-
-
 class Scaling(data.StructLayout):
     """Settings of mode mx: number of the ``format``, and whether the scale rule is ``rceil``, which decoders ignore."""
 
@@ -158,10 +144,22 @@ class Scaling(data.StructLayout):
         super().__init__({"format": FORMAT_BITS, "rceil": 1})
 
 
-def scaling(quantizer: Any) -> Any:
-    """Return the :class:`Scaling` of a job of mode mx, the lowest bits of its :class:`Quantizer`."""
-    layout = Scaling()
-    return data.View(layout, Value.cast(quantizer)[: layout.size])
+class How(data.UnionLayout):
+    """Settings with which a mode codes its blocks, in the same bits for all modes (:data:`cdu_spec.coding.How`).
+
+    ``affine`` in affine modes, ``shifts`` in mode jpeg-act of units with GMC, ``mx`` in mode mx; ignored in other modes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"affine": Quantizer(), "shifts": Coding(), "mx": Scaling()})
+
+
+def is_gmc(config: CduConfig, mode: Value, how: Any) -> Value:
+    """Return whether the coefficients of a block of this mode and this :class:`How` are coded with GMC."""
+    if not config.has_gmc:
+        return Const(0, 1)
+    gmc: Value = (mode == Mode.JPEG_ACT) & (how["shifts"]["coder"] == Coder.GMC)
+    return gmc
 
 
 class Range(data.StructLayout):
@@ -178,12 +176,12 @@ class Range(data.StructLayout):
 class BlockTag(data.StructLayout):
     """Tag that accompanies a block from one end of the array to the other.
 
-    ``mode``; shift ``bank``; ``last`` block of its job; for affine modes ``quantizer`` and ``heads``: in the payload the block
-    begins with its range. In units with GMC ``quantizer`` is the :func:`coding` of jpeg-act, with mode mx the :func:`scaling`.
+    ``mode``; shift ``bank``; ``last`` block of its job; ``how``, settings of its mode; ``heads``: in the payload
+    the block begins with its range, in mode mx with a scale.
     """
 
     def __init__(self) -> None:
-        super().__init__({"mode": Mode, "bank": 1, "last": 1, "quantizer": Quantizer(), "heads": 1})
+        super().__init__({"mode": Mode, "bank": 1, "last": 1, "how": How(), "heads": 1})
 
 
 class BlockWord(data.StructLayout):
@@ -310,11 +308,11 @@ def join_jobs(m: Module, config: CduConfig, source: stream.Interface, sink: stre
     m.d.comb += [sink.valid.eq(source.valid), source.ready.eq(sink.ready), seen.eq(job)]
     m.d.comb += seen.mode.eq(job.mode[: max(config.built_modes).bit_length()])
     if not config.has_affine:
-        m.d.comb += [seen.quantizer.eq(0), seen.seed.eq(0)]
+        m.d.comb += [seen.how.eq(0), seen.seed.eq(0)]
         if config.has_gmc:
-            m.d.comb += coding(seen.quantizer).eq(coding(job.quantizer))
+            m.d.comb += seen.how.shifts.eq(job.how.shifts)
         if config.has_mx:
-            m.d.comb += scaling(seen.quantizer).eq(scaling(job.quantizer))
+            m.d.comb += seen.how.mx.eq(job.how.mx)
 
 
 def is_one_of(value: Value, others: Iterable[Mode | Coder]) -> Value:
@@ -326,5 +324,5 @@ def gives_statistics(config: CduConfig, tag: Any) -> Value:
     """Return whether a block of this :class:`BlockTag` is packed as its statistics."""
     if Mode.DIVISION not in config.built_modes:
         return Const(0, 1)
-    statistics: Value = (tag["mode"] == Mode.DIVISION) & tag["quantizer"]["statistics"]
+    statistics: Value = (tag["mode"] == Mode.DIVISION) & tag["how"]["affine"]["statistics"]
     return statistics

@@ -4,42 +4,50 @@ from __future__ import annotations
 
 import runpy
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from cdu_tools.errors import UserError, unreadable
 
+from cdu_cli.option_fields import with_options
 from cdu_cli.options import JsonOption, ThreadsOption, write_json
-from cdu_cli.shown import Shown
+from cdu_cli.progress import ProgressBar
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """Argument and options of ``cdu check``."""
+
+    script: Annotated[Path, typer.Argument(help="Python file that defines `model`, and `step()`, which returns the loss.")]
+    codec: Annotated[
+        str | None,
+        typer.Option(help="Policies by name, or policy files, with commas between; several usual ones unless given."),
+    ] = None
+    threads: ThreadsOption = 1
+    json_file: JsonOption = None
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command(epilog="Example: cdu check examples/check_me.py --codec sfpr,blpa --json check.json")(check)
+    epilog = "Example: cdu check examples/check_me.py --codec sfpr,blpa --json check.json"
+    app.command(epilog=epilog)(with_options(CheckOptions, check))
 
 
-def check(
-    script: Annotated[Path, typer.Argument(help="Python file that defines `model`, and `step()`, which returns the loss.")],
-    codec: Annotated[
-        str | None,
-        typer.Option(help="Policies by name, or policy files, with commas between; several usual ones unless given."),
-    ] = None,
-    threads: ThreadsOption = 1,
-    json_file: JsonOption = None,
-) -> None:
+def check(options: CheckOptions) -> None:
     """Try policies on one training step of your own: cosine of the gradient, ratio, peak, time, and which to take."""
     import torch
     from actcodec.study.check import CANDIDATES
     from actcodec.study.check import check as checked
 
-    names = CANDIDATES if codec is None else [name.strip() for name in codec.split(",")]
-    torch.set_num_threads(threads)
-    model, step = _defined(script)
-    with Shown() as shown:
+    names = CANDIDATES if options.codec is None else [name.strip() for name in options.codec.split(",")]
+    torch.set_num_threads(options.threads)
+    model, step = _defined(options.script)
+    with ProgressBar() as shown:
         shown.begin("policies", len(names))
         found = checked(model, step, names, on_policy=lambda done, total: shown.step())
-    write_json(json_file, found.to_data())
+    write_json(options.json_file, found.to_data())
     typer.echo(found.table())
 
 

@@ -21,7 +21,7 @@ from cdu_cli.mapping import (
     mapping_recipes,
 )
 from cdu_cli.options import ConfigOption, JsonOption, OptionalOutputOption, SetOption, configuration, distinct
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 if TYPE_CHECKING:
     from cdu_synth.peers.compare_designs import GivenDesign
@@ -89,7 +89,7 @@ def compare(
 
     period, ways = check_period(clock_ns), mapping_recipes(recipe)
     wanted = ComparisonSettings(chosen, given, peers, blocks or BLOCKS, pdk, period, yosys_build, ways)
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = compare_designs(wanted, block_accuracy, command_line(), shown)
     return publish(report, output, json_file)
 

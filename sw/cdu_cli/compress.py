@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec.affine import MAX_SEED
-from cdu_spec.bitstream import STREAM_NAMES
 from cdu_spec.dqt import DQT_HELP
+from cdu_spec.modes import STREAM_NAMES
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
 from cdu_tools.files import STANDARD_INPUT, STANDARD_OUTPUT, check_target, make_folder, scratch_folder, write_parts
 from cdu_tools.mapped import MappedFiles
 
-from cdu_cli.inputs import naming, read_packed
+from cdu_cli.input_files import naming, read_packed
+from cdu_cli.option_fields import with_options
 from cdu_cli.options import (
     BackendOption,
     BitsOption,
@@ -31,11 +33,10 @@ from cdu_cli.options import (
     in_pieces_where_it_can,
     source_argument,
     target_argument,
-    whole,
     write_json,
 )
+from cdu_cli.progress import ProgressBar
 from cdu_cli.restored_files import check_format, write_tensors
-from cdu_cli.shown import Shown
 from cdu_cli.tensor_compression import CASTS, TensorCompression, stored_dtype
 from cdu_cli.tensor_files import SUFFIXES, Tensors, files_of, read_tensors
 
@@ -50,64 +51,76 @@ _FILE_CODECS = ", ".join(STREAM_NAMES)
 _SUFFIX = ".cdu"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the two commands."""
-    app.command("compress")(compress)
-    app.command("decompress")(decompress)
+@dataclass(frozen=True)
+class FileCodecOptions:
+    """Options of the codec of ``cdu compress``, by their names in the codec."""
 
-
-def compress(
-    sources: Annotated[
-        list[Path] | None,
-        source_argument("IN...", "Files .npy, .npz, .safetensors or .pt of float32, float16, bfloat16, or folders of them"),
-    ] = None,
-    target: Annotated[Path | None, target_argument("OUT.cdu", "The bitstream to write; another input with -o")] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder for a bitstream of each file (made when missing).", metavar="DIRECTORY"),
-    ] = None,
-    codec: Annotated[str, typer.Option(help=f"Codec: {_FILE_CODECS}.")] = "jpeg-act",
-    dqt: Annotated[str | None, typer.Option(help=f"Quantisation table of jpeg-act, jpeg-gmc, jpeg-base: {DQT_HELP}.")] = None,
+    dqt: Annotated[str | None, typer.Option(help=f"Quantisation table of jpeg-act, jpeg-gmc, jpeg-base: {DQT_HELP}.")] = None
     rec: Annotated[
         float | None,
         typer.Option(
             help="Reconstruction point of jpeg-act (default 0) and jpeg-gmc (default 0.375) in steps: 0 to 0.5 in eighths."
         ),
-    ] = None,
-    scale: SOption = None,
-    bits: BitsOption = None,
-    range_of: RangeOption = None,
+    ] = None
+    S: SOption = None
+    bits: BitsOption = None
+    range: RangeOption = None
     rounding: Annotated[
         str | None,
         typer.Option(
             help="jpeg-act, jpeg-gmc: trunc (default) or half_away; jpeg-base: the other way round; affine codecs: stochastic "
             "(default) or nearest."
         ),
-    ] = None,
-    huffman: HuffmanOption = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of stochastic rounding (default 0).", min=0, max=MAX_SEED)] = None,
-    nonfinite: Annotated[str | None, typer.Option(help="NaN and infinity: raise (default) or saturate.")] = None,
+    ] = None
+    huffman: HuffmanOption = None
+    seed: Annotated[int | None, typer.Option(help="Seed of stochastic rounding (default 0).", min=0, max=MAX_SEED)] = None
+    nonfinite: Annotated[str | None, typer.Option(help="NaN and infinity: raise (default) or saturate.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressOptions:
+    """Arguments and options of ``cdu compress``."""
+
+    sources: Annotated[
+        list[Path] | None,
+        source_argument("IN...", "Files .npy, .npz, .safetensors or .pt of float32, float16, bfloat16, or folders of them"),
+    ] = None
+    target: Annotated[Path | None, target_argument("OUT.cdu", "The bitstream to write; another input with -o")] = None
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder for a bitstream of each file (made when missing).", metavar="DIRECTORY"),
+    ] = None
+    codec: Annotated[str, typer.Option(help=f"Codec: {_FILE_CODECS}.")] = "jpeg-act"
+    codec_options: FileCodecOptions
     max_error: Annotated[
         float | None,
         typer.Option(help="Find --dqt or --bits for each tensor: the fewest bytes with no error above this."),
-    ] = None,
+    ] = None
     ratio: Annotated[
         float | None, typer.Option(help="Find --dqt or --bits for each tensor: the least error at this compression ratio.")
-    ] = None,
+    ] = None
     cast: Annotated[
         str | None, typer.Option(help=f"Convert all tensors (float64, integers, ...) first, to {', '.join(CASTS)}.")
-    ] = None,
+    ] = None
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep exactly what the codec does not take: other shapes and number formats.")
-    ] = False,
+    ] = False
     report: Annotated[
         bool, typer.Option("--report", help="Restore each tensor and print largest error, RMS error, PSNR and ratio.")
-    ] = False,
-    backend: BackendOption = "auto",
-    check: CheckOption = False,
-    max_bytes: MaxBytesOption = None,
-    json_file: JsonOption = None,
-) -> None:
+    ] = False
+    backend: BackendOption = "auto"
+    check: CheckOption = False
+    max_bytes: MaxBytesOption = None
+    json_file: JsonOption = None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the two commands."""
+    app.command("compress")(with_options(CompressOptions, compress))
+    app.command("decompress")(decompress)
+
+
+def compress(options: CompressOptions) -> None:
     """Compress tensors in files, lossy: every codec but bypass brings back values that are only near the original ones.
 
     One .npy array becomes one stream. Tensors with names, several files and folders become one container; with -o each file
@@ -119,27 +132,20 @@ def compress(
     from actcodec.codecs import CODEC_NAMES
     from actcodec.codecs.option_search import Goal
 
-    inputs, target = _inputs_and_target(sources, target, output, "IN...")
+    codec, output = options.codec, options.output
+    inputs, target = _inputs_and_target(options.sources, options.target, output, "IN...")
     if codec in set(CODEC_NAMES) - set(STREAM_NAMES):
         raise UserError(f"codec {codec!r} has no bitstream: use {_FILE_CODECS}")
-    options = given(
-        dqt=dqt,
-        rec=rec,
-        S=scale,
-        bits=whole(bits),
-        range=range_of,
-        rounding=rounding,
-        huffman=huffman,
-        seed=seed,
-        nonfinite=nonfinite,
+    goal = None if options.max_error is None and options.ratio is None else Goal(options.max_error, options.ratio)
+    files, shown = MappedFiles(_scratch_folder(target, output)), ProgressBar()
+    backend = codec_backend(options.backend, options.check)
+    backend = in_pieces_where_it_can(backend, options.backend, files, ProgressBar(shown))
+    each = TensorCompression(
+        codec, given(**vars(options.codec_options)), backend, options.cast, options.keep, goal, options.report
     )
-    goal = None if max_error is None and ratio is None else Goal(max_error, ratio)
-    files, shown = MappedFiles(_scratch_folder(target, output)), Shown()
-    chosen = in_pieces_where_it_can(codec_backend(backend, check), backend, files, Shown(shown))
-    each = TensorCompression(codec, options, chosen, cast, keep, goal, report)
     if output is None:
         assert target is not None, "without a folder there is a target"
-        write_json(json_file, _compress(inputs, target, each, max_bytes, files, shown))
+        write_json(options.json_file, _compress(inputs, target, each, options.max_bytes, files, shown))
         return
     found = list(files_of(inputs, SUFFIXES))
     check_distinct("file", [name for _, name in found])
@@ -147,8 +153,8 @@ def compress(
     for path, name in found:
         one = output / f"{name}{_SUFFIX}"
         make_folder(one.parent)
-        made[str(one)] = _compress([path], one, each, max_bytes, files, shown)
-    write_json(json_file, {"files": made})
+        made[str(one)] = _compress([path], one, each, options.max_bytes, files, shown)
+    write_json(options.json_file, {"files": made})
 
 
 def _inputs_and_target(
@@ -174,7 +180,12 @@ def _scratch_folder(target: Path | None, output: Path | None) -> Path | None:
 
 
 def _compress(
-    sources: Sequence[Path], target: Path, each: TensorCompression, max_bytes: int | None, files: MappedFiles, shown: Shown
+    sources: Sequence[Path],
+    target: Path,
+    each: TensorCompression,
+    max_bytes: int | None,
+    files: MappedFiles,
+    shown: ProgressBar,
 ) -> dict[str, Any]:
     """Compress files to one bitstream, and return what --json writes."""
     from actcodec.codecs.container import serialise, stream_parts
@@ -202,7 +213,7 @@ def _compress(
 class _Compressed(Mapping[str, "Packed"]):
     """Tensors that are loaded and compressed on access, so that one is in memory at a time."""
 
-    def __init__(self, tensors: Tensors, each: TensorCompression, shown: Shown) -> None:
+    def __init__(self, tensors: Tensors, each: TensorCompression, shown: ProgressBar) -> None:
         self._tensors, self._each, self._shown = tensors, each, shown
         self.about: dict[str, dict[str, Any]] = {}  #: entries of --json of the tensors that were asked for
         self.lines: list[str] = []  #: their lines of --report
@@ -270,8 +281,8 @@ def decompress(
     Example: cdu decompress activations.cdu activations.npy
     """
     inputs, target = _inputs_and_target(sources, target, output, "IN.cdu")
-    files, shown = MappedFiles(_scratch_folder(target, output)), Shown()
-    chosen = in_pieces_where_it_can(codec_backend(backend, check), backend, files, Shown(shown))
+    files, shown = MappedFiles(_scratch_folder(target, output)), ProgressBar()
+    chosen = in_pieces_where_it_can(codec_backend(backend, check), backend, files, ProgressBar(shown))
     if output is None:
         if len(inputs) > 1:
             raise UserError(f"{len(inputs)} files are restored to a folder: give one with -o")
@@ -294,7 +305,7 @@ def _decompress(
     backend: Backend,
     max_bytes: int | None,
     files: MappedFiles,
-    shown: Shown,
+    shown: ProgressBar,
     add_ending: bool = False,
 ) -> tuple[Path, dict[str, Any]]:
     """Restore a bitstream to a file, whose ending may be left to what it holds; return the file, and what --json writes."""
@@ -313,7 +324,7 @@ def _decompress(
 class _Restored(Mapping[str, "Tensor"]):
     """Tensors that are decompressed on access, so that one is in memory at a time."""
 
-    def __init__(self, entries: Mapping[str, Entry], backend: Backend, shown: Shown) -> None:
+    def __init__(self, entries: Mapping[str, Entry], backend: Backend, shown: ProgressBar) -> None:
         self.entries = entries
         self._backend, self._shown = backend, shown
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 _EXAMPLE = "Example: cdu coverage build/verify --mutants build/mutants/report.json -o build/coverage"
 #: Where they are in a checkout, in which the command is run.
@@ -47,7 +47,7 @@ def coverage(
         raise missing(error.name, "verify") from None
     if table is not None:
         MARKS.check(table)
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = report_coverage(CoverageSettings(regression, chosen, proofs, tests, mutants, python), command_line(), shown)
     if table is not None:
         put_tables(table, report)

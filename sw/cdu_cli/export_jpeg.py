@@ -12,7 +12,7 @@ from cdu_spec.dqt import DQT_HELP
 from cdu_tools.errors import UserError
 from cdu_tools.files import check_target, write_whole
 
-from cdu_cli.inputs import read_either
+from cdu_cli.input_files import read_either
 from cdu_cli.options import (
     HuffmanOption,
     JsonOption,

@@ -8,7 +8,7 @@ import typer
 from cdu_spec.affine import MAX_SEED
 
 from cdu_cli.options import DataOption, LimitOption, OutputOption
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 
 def register(app: typer.Typer) -> None:
@@ -39,6 +39,6 @@ def fit_levels(
 
     setup = TrainingSetup("resnet", dataset, data, limit, width, depth, steps=steps)
     torch.set_num_threads(1)
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = fitted(LevelSettings(setup, seed), command_line(), shown)
     publish(report, output)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, distinct
-from cdu_cli.shown import Shown, publish
+from cdu_cli.progress import ProgressBar, publish
 
 _EXAMPLE = "Example: cdu formal --block transposer --block dct -o build/formal"
 
@@ -51,6 +51,6 @@ def formal(
     given += [("--property", name)] if name else []
     given += [("--properties", str(modules))] if modules else []
     command = " ".join(["cdu formal", *(f"{option} {shlex.quote(value)}" for option, value in given)])
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = prove_blocks(wanted, f"{command} -o {shlex.quote(str(output))}", shown)
     publish(report, output, json_file)

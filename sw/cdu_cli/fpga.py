@@ -8,7 +8,7 @@ import typer
 
 from cdu_cli.mapping import BlocksOption, YosysOption
 from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, distinct
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 #: nextpnr's is a signed number of 32 bits.
 _MAX_SEED = (1 << 31) - 1
@@ -45,6 +45,6 @@ def fpga(
     from cdu_synth.fpga.place_blocks import PlacementSettings, place_blocks
 
     wanted = PlacementSettings(chosen, blocks, part, speed, seed, yosys_build)
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = place_blocks(wanted, command_line(), shown)
     publish(report, output, json_file)

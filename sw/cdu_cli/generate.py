@@ -9,7 +9,7 @@ from cdu_driver.c_files import c_files
 from cdu_tools.files import make_folder, write_whole
 
 from cdu_cli.options import ConfigOption, JsonOption, MemoriesOption, OutputOption, SetOption, bound, configuration, write_json
-from cdu_cli.shown import Shown
+from cdu_cli.progress import ProgressBar
 
 BlockOption = Annotated[str | None, typer.Option("--block", help="A block (`cdu list --all` names them) instead of the unit.")]
 
@@ -38,7 +38,7 @@ def generate(
     chosen = configuration(config, settings)
     from cdu.delivery import generator
 
-    with Shown() as shown:
+    with ProgressBar() as shown:
         result = generator.generate(chosen, block, bound(memories), shown=shown)
     folder = make_folder(output)
     paths = result.write(folder)

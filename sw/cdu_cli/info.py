@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec import dqt
-from cdu_spec.bitstream import COEFFICIENT_ORDER, CRC_BYTES, Mode
+from cdu_spec.affine import AffineSettings
+from cdu_spec.bitstream import COEFFICIENT_ORDER, CRC_BYTES
+from cdu_spec.coding import ShiftCoding
 from cdu_spec.huffman import STANDARD
 from cdu_spec.jpeg import ZIGZAG
+from cdu_spec.modes import Mode
 from cdu_spec.reconstruction import STEP_POINTS
 from cdu_tools.texts import extents
 
-from cdu_cli.inputs import naming, read_packed
+from cdu_cli.input_files import naming, read_packed
 from cdu_cli.options import JsonOption, MaxBytesOption, source_argument, write_json
 from cdu_cli.tensor_compression import printed, stored_dtype
 
@@ -84,19 +87,19 @@ def _options(entry: Entry) -> dict[str, Any]:
     if not isinstance(entry, Compressed):
         return {}
     header = entry.header
-    if header.mode.has_dct:
+    if isinstance(header.how, ShiftCoding):
         shifts = [0] * len(COEFFICIENT_ORDER)
         for place, shift in zip(COEFFICIENT_ORDER, entry.shifts, strict=True):
             shifts[place] = shift
         named = _table(shifts, dqt.shifts)
         table = named if isinstance(named, str) else [1 << shift for shift in shifts]
-        rec = header.point / STEP_POINTS
+        rec = header.how.point / STEP_POINTS
         return {"dqt": table, "rec": rec, "const_bits": header.const_bits, "pass1_bits": header.pass1_bits}
-    if header.settings is None:
+    if not isinstance(header.how, AffineSettings):
         return {}
-    options: dict[str, Any] = {"bits": header.settings.bits, "step_log2": header.settings.step_log2}
+    options: dict[str, Any] = {"bits": header.how.bits, "step_log2": header.how.step_log2}
     if header.mode is Mode.DIVISION:
-        options["range"] = "block" if header.block_range else "channel"
+        options["range"] = "block" if header.how.block_range else "channel"
     return options
 
 

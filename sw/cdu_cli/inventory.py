@@ -17,7 +17,7 @@ from cdu_spec.config import CONFIGS
 from cdu_tools.distribution import missing_module
 from cdu_tools.errors import MissingToolError, by_system
 
-from cdu_cli.measured import REGISTERS, measured_configurations, tests_in_words
+from cdu_cli.configurations import REGISTERS, measured_configurations, tests_in_words
 from cdu_cli.options import JsonOption, write_json
 
 Row = dict[str, Any]

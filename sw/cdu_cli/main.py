@@ -37,8 +37,8 @@ from cdu_cli import (
     vectors,
     verify,
 )
-from cdu_cli.commands import Commands
-from cdu_cli.endings import INPUT_ERROR, in_one_sentence
+from cdu_cli.errors import INPUT_ERROR, in_one_sentence
+from cdu_cli.group import Commands
 from cdu_cli.usage import usage_sentence
 from cdu_cli.versions import versions
 

@@ -12,7 +12,7 @@ from cdu_tools.errors import UserError
 from cdu_tools.near_names import unknown
 
 from cdu_cli.options import JsonOption, distinct, write_json
-from cdu_cli.shown import Shown
+from cdu_cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from actcodec.study.memory import Predicted
@@ -74,7 +74,7 @@ def memory(
     for name in policies:
         check_policy(name, subject.family)
     rows = []
-    with Shown() as shown:
+    with ProgressBar() as shown:
         shown.begin("policies", len(policies))
         for name in policies:
             rows.append(

@@ -11,7 +11,7 @@ from cdu_tools.files import make_folder
 
 from cdu_cli.mapping import BlocksOption
 from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, distinct
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 #: Every mutant is one simulation, and a part of one netlist.
 _MAX_MUTANTS = 1000
@@ -52,6 +52,6 @@ def mutate(
         raise missing(error.name, "verify") from None
     wanted = MutationSettings(chosen, output, blocks, mutants, seed, table)
     make_folder(output)
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = mutate_blocks(wanted, command_line(), shown)
     publish(report, output, json_file)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cdu_cli.measured import measured_configurations
+from cdu_cli.configurations import measured_configurations
 from cdu_cli.options import ConfigOption, JsonOption, OutputOption, configuration
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 
 def register(app: typer.Typer) -> None:
@@ -49,6 +49,6 @@ def offload(
     figures = measured_configurations().get(config)
     array, source = unit.described(configuration(config, None), figures, verify, synth, config)
     wanted = OffloadSettings(array, source, network, method, ratios, link, placement)
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = compare_methods(wanted, command_line(), shown)
     publish(report, output, json_file)

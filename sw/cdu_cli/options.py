@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -110,7 +111,6 @@ RangeOption = Annotated[str | None, typer.Option("--range", help="Whose range di
 HuffmanOption = Annotated[
     str | None, typer.Option(help="Huffman tables of jpeg-base: standard (default), or optimal ones that count as bytes.")
 ]
-DprOption = Annotated[str | None, typer.Option(help="Number format of gist: fp16 (default), fp10 or fp8.")]
 RatioOption = Annotated[float | None, typer.Option(help="Compression ratio that policy auto keeps to (16).")]
 ThreadsOption = Annotated[
     int,
@@ -128,18 +128,37 @@ MaxBytesOption = Annotated[
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the machine-readable result to this file.")]
 
 
+@dataclass(frozen=True)
+class ImageOptions:
+    """Options of the network that is trained, and of its images."""
+
+    model: ModelOption = "resnet"
+    dataset: DatasetOption = None
+    data: DataOption = None
+    limit: LimitOption = None
+
+
+@dataclass(frozen=True)
+class SizeOptions:
+    """Options of the size of the network that is trained."""
+
+    width: WidthOption = None
+    depth: DepthOption = None
+
+
 #: Numbers from here on stay as they are written, because so many digits help nobody.
 _MOST_BITS = 1_000_000
 
 
-def whole(number: float | None) -> float | int | None:
+def whole(number: float) -> float | int:
     """An int where a number is one that somebody may mean by bits: most codecs take no other."""
-    return int(number) if number is not None and number.is_integer() and abs(number) < _MOST_BITS else number
+    return int(number) if number.is_integer() and abs(number) < _MOST_BITS else number
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that were given: None says that one was not."""
-    return {name: value for name, value in options.items() if value is not None}
+    """Return the options of a codec that were given, of which None says that one was not; ``bits`` is :func:`whole`."""
+    found = {name: value for name, value in options.items() if value is not None}
+    return found | ({"bits": whole(found["bits"])} if "bits" in found else {})
 
 
 def configuration(name: str, settings: list[str] | None) -> CduConfig:

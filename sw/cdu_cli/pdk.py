@@ -10,7 +10,7 @@ from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
 from cdu_tools.near_names import unknown
 
-from cdu_cli.commands import Commands
+from cdu_cli.group import Commands
 from cdu_cli.options import JsonOption, write_json
 
 if TYPE_CHECKING:

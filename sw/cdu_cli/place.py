@@ -9,7 +9,7 @@ from cdu_synth.area.recipes import CLOCK_NS
 
 from cdu_cli.mapping import BlocksOption, ClockOption, PdkOption, YosysOption, check_period
 from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, distinct
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 UseOption = Annotated[float, typer.Option("--use", help="Share of the die that cells take.")]
 OhmOption = Annotated[
@@ -52,6 +52,6 @@ def place(
     wanted = CellPlacementSettings(
         chosen, blocks, pdk, check_period(clock_ns), yosys_build, use=use, ohm_per_um=wire_ohm, ff_per_um=wire_ff
     )
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = place_cells(wanted, command_line(), shown)
     publish(report, output, json_file)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 PartOption = Annotated[
     str | None,
@@ -41,11 +41,11 @@ def soc(
     from cdu_verif.soc.run_tasks import recorded_report
 
     placed = PlacementSettings(system.configuration(chosen), part=part) if part is not None else None
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = recorded_report(chosen, command_line(), shown)
     publish(report, output, json_file)
     if placed:
-        with Shown() as shown:
+        with ProgressBar() as shown:
             shown.say("placing and routing the system (half an hour)")
             report = place(placed, system.design(placed.config), command_line(), shown)
         publish(report, output / "fpga")

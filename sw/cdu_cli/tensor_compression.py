@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from cdu_spec.bitstream import STREAM_NAMES, Dtype
+from cdu_spec.modes import STREAM_NAMES, Dtype
 from cdu_tools.errors import UserError
 from cdu_tools.near_names import unknown
 from cdu_tools.texts import extents

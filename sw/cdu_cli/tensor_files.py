@@ -21,7 +21,7 @@ from cdu_tools.files import STANDARD_INPUT
 from cdu_tools.mapped import MappedFiles
 from cdu_tools.memory import tensor_bytes
 
-from cdu_cli.inputs import NPY_MAGIC, opened, read_numbers
+from cdu_cli.input_files import NPY_MAGIC, opened, read_numbers
 
 if TYPE_CHECKING:
     import numpy as np

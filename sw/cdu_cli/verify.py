@@ -10,7 +10,7 @@ import typer
 from cdu_spec.affine import MAX_SEED
 
 from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, distinct
-from cdu_cli.shown import Shown, publish
+from cdu_cli.progress import ProgressBar, publish
 
 #: Training steps of one simulation.
 MAX_STEPS = 1_000_000
@@ -63,6 +63,6 @@ def verify(
     recorded = waves_format if waves_format is not None else "fst" if waves else None
     how = RunSettings(output, sim, seed, level, recorded, coverage, tuple(tests), steps, command, properties)
     wanted = VerifySettings(chosen, how, blocks, pinned, training)
-    with Shown() as shown:
+    with ProgressBar() as shown:
         report = verify_blocks(wanted, shown)
     publish(report, output, json_file)

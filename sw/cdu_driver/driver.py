@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdu_spec.bitstream import Coder, Dtype, Mode
+from cdu_spec.modes import Coder, Dtype, Mode
 from cdu_spec.registers import MAJOR, Channel, address, register
 
 from cdu_driver.device import Device

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cdu_spec.affine import BASE_BITS, AffineSettings
-from cdu_spec.bitstream import Coder, Dtype, Mode, check_mx
+from cdu_spec.affine import BASE_BITS
+from cdu_spec.coding import How, ShiftCoding, checked, coder_of
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.mx import MxSettings
-from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import COUNT_BITS
 from cdu_tools.errors import UserError
 
@@ -35,16 +35,11 @@ class Job:
     shifts
         64 shifts (0..7) in the order of the payload; empty in modes other than jpeg-act. Compression with shifts below 3 may
         saturate coefficients: tables (:func:`cdu_spec.dqt.shifts`) have none.
-    settings
-        Settings of an affine mode; None in the other modes.
+    how
+        Settings of the mode: ShiftCoding in mode jpeg-act (None: coder ZVC, point 0), AffineSettings in affine modes,
+        MxSettings in mode mx, None in the other modes. Compression does not use a reconstruction point.
     offsets
         Little-endian int16 numbers, one per scale; empty in modes other than blpa.
-    coder
-        Coder of mode jpeg-act.
-    point
-        Reconstruction point of mode jpeg-act in eighths of a step, 0 to 4; not used in compression.
-    mx
-        Format and rule of mode mx; None in the other modes.
     crc
         True if four bytes with the CRC-32 follow the payload: compression adds them, decompression checks them.
 
@@ -58,12 +53,9 @@ class Job:
     data: bytes | memoryview
     scales: bytes | memoryview = b""
     shifts: tuple[int, ...] = ()
-    settings: AffineSettings | None = None
+    how: How = None
     offsets: bytes | memoryview = b""
-    coder: Coder = Coder.ZVC
-    point: int = 0
     crc: bool = False
-    mx: MxSettings | None = None
 
     def __post_init__(self) -> None:
         for name in ("beats", "row_beats", "channel_rows"):
@@ -82,31 +74,23 @@ class Job:
             raise UserError(
                 f"{memoryview(self.scales).nbytes} bytes of scales do not fit this job: it has {groups} of {SCALE_BYTES} bytes"
             )
-        if self.mode.is_affine != (self.settings is not None):
-            raise UserError(
-                f"mode {self.mode.label} takes {'' if self.mode.is_affine else 'no '}settings of the affine quantiser"
-            )
         offsets = groups * OFFSET_BYTES if self.mode.has_offsets else 0
         if memoryview(self.offsets).nbytes != offsets:
             raise UserError(f"{memoryview(self.offsets).nbytes} bytes of offsets do not fit this job: it has {offsets}")
-        check_mx(self.mode, self.mx)
-        if self.needs_coding and self.mode is not Mode.JPEG_ACT:
-            raise UserError(f"mode {self.mode.label} takes no coder and no reconstruction point: leave them out")
-        if not 0 <= self.point <= MAX_POINT:
-            raise UserError(f"point = {self.point} is not allowed: use 0 to {MAX_POINT}")
+        object.__setattr__(self, "how", checked(self.mode, self.how))
 
     @property
     def needs_coding(self) -> bool:
         """Return whether the job needs a unit with register CODING (GMC)."""
-        return self.coder is Coder.GMC or self.point != 0
+        return isinstance(self.how, ShiftCoding) and not self.how.is_published
 
     @property
     def most_payload_bytes(self) -> int:
         """Length of the longest payload of the job; in mode bypass it depends on the number format and is not given here."""
         if self.mode.has_zvc or self.mode.is_affine:  # bytes before a block are no longer than a mask
-            return -(-self.beats // BLOCK_SIDE) * self.coder.block_bounds[1]
-        if self.mx:
-            return self.beats // self.mode.whole_beats * self.mx.kind.block_bytes
+            return -(-self.beats // BLOCK_SIDE) * coder_of(self.how).block_bounds[1]
+        if isinstance(self.how, MxSettings):
+            return self.beats // self.mode.whole_beats * self.how.kind.block_bytes
         return self.beats if self.mode is Mode.BRC else self.beats * LANES
 
     def __str__(self) -> str:

@@ -7,8 +7,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from struct import iter_unpack, pack
 
-from cdu_spec.bitstream import CRC_BYTES, Coder, Dtype, Mode
+from cdu_spec.affine import AffineSettings
+from cdu_spec.bitstream import CRC_BYTES
+from cdu_spec.coding import ShiftCoding
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Coder, Dtype, Mode
+from cdu_spec.mx import MxSettings
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import (
     BANKS,
@@ -271,14 +275,15 @@ class JobQueue:
             "CHANNEL_ROWS": job.channel_rows,
         }
         # A unit without affine modes has no such registers, and rejects the job.
-        if (settings := job.settings) and any(mode.is_affine for mode in self._modes):
-            values["QUANTIZER"] = pack_quantizer(settings)
+        how = job.how
+        if isinstance(how, AffineSettings) and any(mode.is_affine for mode in self._modes):
+            values["QUANTIZER"] = pack_quantizer(how)
             if self.channel is Channel.COMPRESS:
-                values["SEED"] = settings.seed
-        if job.mode is Mode.JPEG_ACT and Coder.GMC in self._coders:
-            values["CODING"] = register("CODING").pack(coder=job.coder, point=job.point)
-        if job.mx and Mode.MX in self._modes:
-            values["MX_CODING"] = pack_mx(job.mx)
+                values["SEED"] = how.seed
+        if isinstance(how, ShiftCoding) and Coder.GMC in self._coders:
+            values["CODING"] = register("CODING").pack(coder=how.coder, point=how.point)
+        if isinstance(how, MxSettings) and Mode.MX in self._modes:
+            values["MX_CODING"] = pack_mx(how)
         if self._payload_crc:
             values["PAYLOAD_CRC"] = register("PAYLOAD_CRC").pack(present=job.crc)
         if self.channel is Channel.DECOMPRESS:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cdu_spec.bitstream import JPEG_GMC, Mode
+from cdu_spec.modes import JPEG_GMC, Mode
 from cdu_tools.errors import UserError
 
 from cdu_offload.method import OffloadMethod

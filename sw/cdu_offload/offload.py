@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, VALUE_BITS
+from cdu_spec.modes import Mode
 
 from cdu_offload.method import CDU, COMPRESS, DMA_SHARE, LINK, Transfer
 from cdu_offload.network import NORM_INPUT, NORM_RESULT, OffloadActivation

@@ -19,9 +19,9 @@ from cdu_tools.texts import read_text
 
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS
-from cdu_spec.bitstream import JPEG_ACT_MODES, MAX_BLOCK_BYTES, Coder, Dtype, Mode
 from cdu_spec.dct import LEAST, PRECISIONS
 from cdu_spec.geometry import BLOCK_SIDE, COEFFICIENT_BITS, LANES, VALUE_BITS
+from cdu_spec.modes import JPEG_ACT_MODES, MAX_BLOCK_BYTES, Coder, Dtype, Mode
 from cdu_spec.mx import MX_FORMATS
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_spec.sfpr import RECIPROCAL_BITS, SCALE_BITS, SFPR_RECIPROCAL_BITS
@@ -93,7 +93,7 @@ class CduConfig:
     rounding
         Rounding of the shift quantiser, ``half_away`` or ``trunc``.
     modes
-        Modes that are built in, a non-empty subset of the labels of :class:`~cdu_spec.bitstream.Mode` with at least one mode
+        Modes that are built in, a non-empty subset of the labels of :class:`~cdu_spec.modes.Mode` with at least one mode
         other than ``bypass`` and ``mx``. A mode that is left out costs no gates. Default: those of JPEG-ACT.
     coders
         Coders for blocks of jpeg-act: ``zvc`` (as published), ``gmc``, or both.

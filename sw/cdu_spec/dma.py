@@ -10,7 +10,9 @@ from dataclasses import dataclass, fields
 from math import prod
 from typing import Any
 
-from cdu_spec.bitstream import SHIFT_TABLE_BYTES, MatrixView, Mode
+from cdu_spec.bitstream import SHIFT_TABLE_BYTES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register, register
 
 #: Bits of an address in memory, and of the length of a packet.

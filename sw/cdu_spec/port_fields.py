@@ -11,13 +11,17 @@ Entry = dict[str, Any]
 def pack(port: Entry, value: Any) -> int:
     """Return the bits of a port for a value: an integer, or a dictionary or list in the form that :func:`unpack` returns.
 
-    Raises ValueError for integers that do not fit their field and for missing, surplus or unknown fields.
+    A union takes one of its fields. Raises ValueError for integers that do not fit their field and for missing, surplus or
+    unknown fields.
     """
     return _pack(port["fields"], value, port["name"])
 
 
 def unpack(port: Entry, bits: int) -> Any:
-    """Return the value of a port: integer, list (fields with a count above 1), or dictionary of these by field name."""
+    """Return the value of a port: integer, list (fields with a count above 1), or dictionary of these by field name.
+
+    Of a union the dictionary has the widest field, which holds all its bits.
+    """
     return _unpack(port["fields"], bits)
 
 
@@ -30,6 +34,14 @@ def _pack(fields: list[Entry], value: Any, where: str) -> int:
     return sum(_pack_field(field, value[field["name"]], f"{where}.{field['name']}") for field in fields)
 
 
+def _taken(field: Entry, value: Any) -> list[Entry]:
+    """Return the fields that a value of a field has: all, or of a union the one that the value names."""
+    inner: list[Entry] = field["fields"]
+    if not field.get("union"):
+        return inner
+    return [entry for entry in inner if isinstance(value, dict) and entry["name"] in value][:1] or inner
+
+
 def _pack_field(field: Entry, value: Any, where: str) -> int:
     elements = [value] if field["count"] == 1 else list(value)
     if len(elements) != field["count"]:
@@ -37,7 +49,7 @@ def _pack_field(field: Entry, value: Any, where: str) -> int:
     bits, width = 0, field["width"]
     for index, element in enumerate(elements):
         if "fields" in field:
-            word = _pack(field["fields"], element, where)
+            word = _pack(_taken(field, element), element, where)
         else:
             word = int(element)
             low, high = (-(1 << width >> 1), (1 << width >> 1) - 1) if field["signed"] else (0, (1 << width) - 1)
@@ -58,7 +70,8 @@ def _unpack_field(field: Entry, bits: int) -> Any:
     for index in range(field["count"]):
         word = bits >> (field["offset"] + index * width) & ((1 << width) - 1)
         if "fields" in field:
-            elements.append(_unpack(field["fields"], word))
+            widest = max(field["fields"], key=lambda entry: entry["width"] * entry["count"])
+            elements.append(_unpack([widest] if field.get("union") else field["fields"], word))
         else:
             elements.append(word - (1 << width) if field["signed"] and word >> (width - 1) else word)
     return elements[0] if field["count"] == 1 else elements

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import DMA_CHANNEL, dma_base
+from cdu_spec.modes import Mode
 from cdu_spec.registers import GLOBAL, Access, Channel, Register, channel_registers, read_only_values
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 
-from cdu_spec.bitstream import AFFINE_MODES
+from cdu_spec.modes import AFFINE_MODES
 from cdu_spec.registers import (
     BLOCK_BYTES,
     CHANNEL,

@@ -12,9 +12,10 @@ from enum import Enum, IntEnum
 from typing import Any
 
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings, RangeKind
-from cdu_spec.bitstream import AFFINE_MODES, MAGIC, Coder, Dtype, Mode
+from cdu_spec.bitstream import MAGIC
 from cdu_spec.config import COMPLETIONS, DUPLEX, CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, SHIFT_BITS
+from cdu_spec.modes import AFFINE_MODES, Coder, Dtype, Mode
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_spec.reconstruction import MAX_POINT, POINT_BITS
 from cdu_spec.rounding import Rounding

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from actcodec.codecs import Compressed, JpegBaseCompressed
 from cdu_spec import UserError
-from cdu_spec.bitstream import BitstreamError, Dtype, Header, Mode
+from cdu_spec.bitstream import BitstreamError, Header
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.mx import MX_FORMATS, NVFP4
 from hypothesis import strategies as st
 

@@ -10,9 +10,9 @@ from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import BASE_BITS
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS
+from cdu_spec.modes import Mode
 
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import pipeline, registered
@@ -193,7 +193,7 @@ class BlockStatistics(wiring.Component):
             finished.payload["values"].eq(result),
             finished.payload.blocks.eq(Mux(grouped, word.blocks, 1)),
             finished.payload.mode.eq(word.tag.mode),
-            finished.payload.quantizer.eq(word.tag.quantizer),
+            finished.payload.quantizer.eq(word.tag.how.affine),
         ]
         m.d.comb += self.found.payload.eq(registered(m, advance, finished.payload.as_value(), "found_register"))
 
@@ -233,7 +233,7 @@ class BlockStatistics(wiring.Component):
             tiles.i.valid.eq(words.valid & completes & self.o.ready),
             finished.blocks.eq(word.blocks),
             finished.mode.eq(word.tag.mode),
-            finished.quantizer.eq(word.tag.quantizer),
+            finished.quantizer.eq(word.tag.how.affine),
         ]
 
         # Block by block

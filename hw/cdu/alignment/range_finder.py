@@ -8,9 +8,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, TILE_BLOCKS
+from cdu_spec.modes import Mode
 
 from cdu.alignment.block_statistics import BlockStatistics
 from cdu.parts.stream_fifo import StreamFifo

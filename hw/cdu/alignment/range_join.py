@@ -5,9 +5,9 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Module, Mux
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import STATISTICS_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import VALUE_BITS
+from cdu_spec.modes import STATISTICS_BYTES, Mode
 
 from cdu.alignment.range_finder import BlockRange
 from cdu.words import BlockWord, gives_statistics, is_one_of, packer_word

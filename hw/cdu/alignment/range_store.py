@@ -7,9 +7,9 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import TILE_BLOCKS
+from cdu_spec.modes import Mode
 
 from cdu.alignment.alignment_buffer import SLOTS
 from cdu.alignment.tile_banks import TileBanks

@@ -98,7 +98,7 @@ class TileShaper(wiring.Component):
                 m.d.sync += [
                     tag.mode.eq(self.job.payload.mode),
                     tag.bank.eq(self.job.payload.bank),
-                    tag.quantizer.eq(self.job.payload.quantizer),
+                    tag.how.eq(self.job.payload.how),
                     beats.eq(padded_beats(self.config, self.job.payload)),
                 ]
         with m.If(~self.o.valid | self.o.ready):

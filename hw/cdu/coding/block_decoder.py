@@ -8,9 +8,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import CODE_BITS
-from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, RANGE_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+from cdu_spec.modes import LOW_BYTES, MASK_BYTES, RANGE_BYTES, Mode
 
 from cdu.coding.brc import decode_row
 from cdu.coding.code_packing import code_bytes, unpack_codes
@@ -129,7 +129,7 @@ class BlockDecoder(wiring.Component):
         """Return the byte at which the first row begins, behind the mask or the range if the block has one."""
         begin: Value = Mux(is_one_of(tag["mode"], self.zvc_modes), MASK_BYTES, 0)
         if self.ranged:
-            channel = (tag["mode"] == Mode.DIVISION) & ~tag["quantizer"]["block_range"]
+            channel = (tag["mode"] == Mode.DIVISION) & ~tag["how"]["affine"]["block_range"]
             begin = Mux(tag["heads"], Mux(channel, LOW_BYTES, RANGE_BYTES), begin)
         return begin
 
@@ -158,7 +158,7 @@ class BlockDecoder(wiring.Component):
             return values, count
         # Signed values again: adding half the number of codes inverts the highest bit.
         highest = Signal(VALUE_BITS)
-        with m.If(mode == Mode.AUTOQUANTZ), m.Switch(tag["quantizer"]["bits_log2"]):
+        with m.If(mode == Mode.AUTOQUANTZ), m.Switch(tag["how"]["affine"]["bits_log2"]):
             for number, width in enumerate(CODE_BITS):
                 with m.Case(number):
                     m.d.comb += highest.eq(1 << (width - 1))
@@ -166,7 +166,7 @@ class BlockDecoder(wiring.Component):
 
     def _bits_log2(self, tag: Any) -> Value:
         """Return the binary logarithm of the number of bits per value."""
-        return Mux(is_one_of(tag["mode"], self.affine_modes), tag["quantizer"]["bits_log2"], CODE_BITS.index(VALUE_BITS))
+        return Mux(is_one_of(tag["mode"], self.affine_modes), tag["how"]["affine"]["bits_log2"], CODE_BITS.index(VALUE_BITS))
 
 
 def _range(block: Value) -> Value:

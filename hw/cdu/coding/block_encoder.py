@@ -8,9 +8,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import CODE_BITS
-from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, STATISTICS_BYTES, STEP_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+from cdu_spec.modes import LOW_BYTES, MASK_BYTES, STATISTICS_BYTES, STEP_BYTES, Mode
 
 from cdu.coding.brc import encode_row
 from cdu.coding.code_packing import code_bytes, pack_codes
@@ -143,7 +143,7 @@ class BlockEncoder(wiring.Component):
         found: Any = data.View(Range(), registered(m, advance, Value.cast(row["range"]), "range"))
         by_mean = Const(0, 1)
         if Mode.DIVISION in self.modes:
-            by_mean = (tag["mode"] == Mode.DIVISION) & ~tag["quantizer"]["block_range"]
+            by_mean = (tag["mode"] == Mode.DIVISION) & ~tag["how"]["affine"]["block_range"]
         size = Mux(tag["heads"], Mux(by_mean, LOW_BYTES, LOW_BYTES + STEP_BYTES), 0)
         low = [found.low.as_unsigned().word_select(place, VALUE_BITS) for place in range(LOW_BYTES)]
         head: list[Value] = [*low, found.mantissa, found.exponent]
@@ -178,7 +178,7 @@ class BlockEncoder(wiring.Component):
             # Whole bytes in the other modes are codes of 8 bits.
             statistics = gives_statistics(self.config, row["tag"])
             coded = is_one_of(mode, affine_modes) & ~statistics
-            bits_log2 = Mux(coded, row["tag"]["quantizer"]["bits_log2"], len(CODE_BITS) - 1)
+            bits_log2 = Mux(coded, row["tag"]["how"]["affine"]["bits_log2"], len(CODE_BITS) - 1)
             behind_head = Mux(statistics, 0, count)
             return mask, pack_codes(m, kept, bits_log2, "packed"), code_bytes(m, behind_head, bits_log2, "packed_bytes")
         return mask, kept, count

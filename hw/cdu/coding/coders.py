@@ -69,7 +69,7 @@ class CoderPair(wiring.Component):
         changes = Signal()
         allowed = Signal()
         m.d.comb += [
-            wanted.eq(Mux(begins, is_gmc(self.config, self.i.payload["tag"]), chosen)),
+            wanted.eq(Mux(begins, is_gmc(self.config, self.i.payload["tag"]["mode"], self.i.payload["tag"]["how"]), chosen)),
             changes.eq((inside == 0) & ~self.o.valid),
             allowed.eq(~begins | changes | ((wanted == chosen) & (inside != _MOST_INSIDE))),
             self.i.ready.eq(allowed & Mux(wanted, gmc.i.ready, packed.i.ready)),

@@ -7,12 +7,10 @@ from typing import Any
 from amaranth.hdl import Mux, Value
 from amaranth.lib import data
 from cdu_spec import gmc
-from cdu_spec.bitstream import Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import VALUE_BITS
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.reconstruction import POINT_BITS
-
-from cdu.words import coding
 
 #: Bit position of the category of DC, and of the bits behind it, in a long block.
 CATEGORY_AT = 8
@@ -63,12 +61,12 @@ class Mark(data.StructLayout):
 
 def mark_of(mark: Any, tag: Any) -> list[Any]:
     """Return statements that set the mark of a block from its tag."""
-    return [mark["bank"].eq(tag["bank"]), mark["last"].eq(tag["last"]), mark["point"].eq(coding(tag["quantizer"])["point"])]
+    return [mark["bank"].eq(tag["bank"]), mark["last"].eq(tag["last"]), mark["point"].eq(tag["how"]["shifts"]["point"])]
 
 
 def tag_of(tag: Any, mark: Any) -> list[Any]:
     """Return statements that set the tag of a block from its mark."""
-    coded = coding(tag["quantizer"])
+    coded = tag["how"]["shifts"]
     return [
         tag["mode"].eq(Mode.JPEG_ACT),
         tag["bank"].eq(mark["bank"]),

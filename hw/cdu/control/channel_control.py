@@ -7,9 +7,9 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, SHIFT_BITS
+from cdu_spec.modes import Mode
 from cdu_spec.registers import (
     BANKS,
     COUNT_BITS,
@@ -31,7 +31,7 @@ from cdu.control.register_file import BlockPort, RegisterFile, layout
 from cdu.parts.head_fifo import HeadFifo
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.values.scale_join import ScaleOrder
-from cdu.words import Job, JobEvents, PortEvents, Scale, ShiftBanks, coding, is_one_of, scaling
+from cdu.words import Job, JobEvents, PortEvents, Scale, ShiftBanks, is_one_of
 
 _WIDE_COUNTERS = ("CYCLES", "VALUES", "BYTES")
 
@@ -200,25 +200,25 @@ class ChannelControl(wiring.Component):
         if self.config.has_affine:
             written = registers.quantizer
             m.d.comb += [
-                job.quantizer.bits_log2.eq(written.bits_log2),
-                job.quantizer.step_log2.eq(written.step_log2),
-                job.quantizer.stochastic.eq(written.stochastic),
-                job.quantizer.block_range.eq(written.range),
-                job.quantizer.statistics.eq(written.statistics),
+                job.how.affine.bits_log2.eq(written.bits_log2),
+                job.how.affine.step_log2.eq(written.step_log2),
+                job.how.affine.stochastic.eq(written.stochastic),
+                job.how.affine.block_range.eq(written.range),
+                job.how.affine.statistics.eq(written.statistics),
             ]
             if self.channel is Channel.COMPRESS:
                 m.d.comb += job.seed.eq(registers.seed.value)
         if self.config.has_gmc:
             with m.If(job.mode == Mode.JPEG_ACT):
-                coded = coding(job.quantizer)
-                m.d.comb += [job.quantizer.eq(0), Value.cast(coded.coder).eq(registers.coding.coder)]
+                coded = job.how.shifts
+                m.d.comb += [job.how.eq(0), Value.cast(coded.coder).eq(registers.coding.coder)]
                 if self.channel is Channel.DECOMPRESS:
                     m.d.comb += coded.point.eq(registers.coding.point)
         if self.config.has_mx:
             with m.If(job.mode == Mode.MX):
-                scaled = scaling(job.quantizer)
+                scaled = job.how.mx
                 m.d.comb += [
-                    job.quantizer.eq(0),
+                    job.how.eq(0),
                     scaled.format.eq(registers.mx_coding.format),
                     scaled.rceil.eq(registers.mx_coding.rule),
                 ]
@@ -230,7 +230,7 @@ class ChannelControl(wiring.Component):
             check.row_beats.eq(job.row_beats),
             check.channel_rows.eq(job.channel_rows),
             check.beyond.eq(Cat(*(count[COUNT_BITS:] for count in counts.values())).any()),
-            check.quantizer.eq(job.quantizer),
+            check.how.eq(job.how),
             check.scales.eq(registers.mode.scales),
             self.hold.eq(check.running),
         ]

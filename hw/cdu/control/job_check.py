@@ -9,16 +9,16 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS, CODE_BITS
-from cdu_spec.bitstream import LOW_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.modes import LOW_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Coder, Mode
 from cdu_spec.mx import MX_FORMATS, SCALE_BYTES
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import Channel, ScaleSource
 
 from cdu.parts.mx_words import BLOCK_ROWS, constant
 from cdu.parts.streams import BEATS_BITS
-from cdu.words import Quantizer, coding, is_gmc, is_one_of, scaling
+from cdu.words import How, is_gmc, is_one_of
 
 #: Bits of a payload's length.
 LENGTH_BITS = 64
@@ -46,7 +46,7 @@ class JobCheck(wiring.Component):
     -----
     begin
         High for a cycle: start a check.
-    mode, beats, row_beats, channel_rows, quantizer
+    mode, beats, row_beats, channel_rows, how
         The job's parameters, as in :class:`cdu.words.Job`.
     beyond
         A count in the registers is wider than the job's field.
@@ -77,7 +77,7 @@ class JobCheck(wiring.Component):
     row_beats: Signal
     channel_rows: Signal
     beyond: Signal
-    quantizer: Any
+    how: Any
     scales: Signal
     payload_bytes: Signal
     running: Signal
@@ -94,7 +94,7 @@ class JobCheck(wiring.Component):
             "row_beats": In(BEATS_BITS),
             "channel_rows": In(BEATS_BITS),
             "beyond": In(1),
-            "quantizer": In(Quantizer()),
+            "how": In(How()),
             "scales": In(max(ScaleSource).bit_length()),
             "running": Out(1),
             "done": Out(1),
@@ -151,7 +151,7 @@ class JobCheck(wiring.Component):
         m.d.sync += most.eq(self._rows() + self._besides())
         if self.config.has_gmc:
             blocks = self.beats[_BLOCK_SHIFT:]
-            headed = is_gmc(self.config, {"mode": self.mode, "quantizer": self.quantizer})
+            headed = is_gmc(self.config, self.mode, self.how)
             least = Mux(headed, gmc.MIN_BLOCK_BYTES * blocks, self.beats)
             with m.If(headed):
                 m.d.sync += most.eq(gmc.MAX_BLOCK_BYTES * blocks)
@@ -180,7 +180,7 @@ class JobCheck(wiring.Component):
         rows = self.beats << (LANES - 1).bit_length()
         if not self.config.has_affine:
             return rows
-        return Mux(is_one_of(self.mode, _affine(self.config)), self.beats << self.quantizer["bits_log2"], rows)
+        return Mux(is_one_of(self.mode, _affine(self.config)), self.beats << self.how["affine"]["bits_log2"], rows)
 
     def _besides(self) -> Value:
         """Return the bytes of all masks (one bit per value) or of all ranges."""
@@ -188,7 +188,7 @@ class JobCheck(wiring.Component):
         if not self.config.has_affine:
             return masks
         blocks, division = self.beats[_BLOCK_SHIFT:], self.mode == Mode.DIVISION
-        heads = Mux(self.quantizer["block_range"], blocks * RANGE_BYTES, blocks * LOW_BYTES)
+        heads = Mux(self.how["affine"]["block_range"], blocks * RANGE_BYTES, blocks * LOW_BYTES)
         # Four blocks share a range
         groups = blocks[(TILE_BLOCKS - 1).bit_length() :] * RANGE_BYTES
         unmasked = is_one_of(self.mode, (Mode.BLPA, Mode.AUTOQUANT))
@@ -196,7 +196,7 @@ class JobCheck(wiring.Component):
 
     def _unfit(self, m: Module) -> Signal:
         """Return whether the affine mode does not allow the quantiser or the row length, one cycle after the inputs."""
-        step, bits_log2 = self.quantizer["step_log2"], self.quantizer["bits_log2"]
+        step, bits_log2 = self.how["affine"]["step_log2"], self.how["affine"]["bits_log2"]
         beyond = Signal()
         unfit = Signal()
         with m.Switch(bits_log2):
@@ -206,8 +206,8 @@ class JobCheck(wiring.Component):
                     with m.Case(number):
                         m.d.comb += beyond.eq(step > most)
         affine = is_one_of(self.mode, _affine(self.config))
-        statistics = self.quantizer["statistics"]
-        halved = (self.mode == Mode.DIVISION) & ~self.quantizer["block_range"]
+        statistics = self.how["affine"]["statistics"]
+        halved = (self.mode == Mode.DIVISION) & ~self.how["affine"]["block_range"]
         # Nothing can be decompressed from statistics.
         misplaced = affine & ~halved if self.channel is Channel.COMPRESS else affine
         m.d.sync += unfit.eq(
@@ -220,7 +220,7 @@ class JobCheck(wiring.Component):
 
     def _uncodable(self, m: Module) -> Signal:
         """Return whether jpeg-act is not built with the coder, or does not allow the point, one cycle after the inputs."""
-        coded = coding(self.quantizer)
+        coded = self.how["shifts"]
         uncodable = Signal()
         unbuilt = Const(0) if Coder.ZVC in self.config.built_coders else coded["coder"] == Coder.ZVC
         m.d.sync += uncodable.eq((self.mode == Mode.JPEG_ACT) & (unbuilt | (coded["point"] > MAX_POINT)))
@@ -229,12 +229,12 @@ class JobCheck(wiring.Component):
     def _unknown_format(self, m: Module) -> Signal:
         """Return whether the format of mode mx does not exist, one cycle after the inputs."""
         unknown = Signal()
-        m.d.sync += unknown.eq((self.mode == Mode.MX) & (scaling(self.quantizer)["format"] >= len(MX_FORMATS)))
+        m.d.sync += unknown.eq((self.mode == Mode.MX) & (self.how["mx"]["format"] >= len(MX_FORMATS)))
         return unknown
 
     def _mx_bytes(self, m: Module) -> Value:
         """Return the bytes of the blocks of mode mx, one cycle after the inputs: 32 or 16, 8 and 1 times their number."""
-        blocks, format_number = self.beats[_MX_SHIFT:], scaling(self.quantizer)["format"]
+        blocks, format_number = self.beats[_MX_SHIFT:], self.how["mx"]["format"]
         codes = constant(m, format_number, lambda kind: kind.block_bytes - SCALE_BYTES, "code_bytes")
         assert all(kind.block_bytes - SCALE_BYTES in (16, 24, 32) for kind in MX_FORMATS.values())
         besides = Signal(len(blocks) + 4, reset_less=True)

@@ -10,8 +10,8 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 from cdu_spec.registers import JOB_NUMBER_BITS, REGISTER_BITS, Channel
 
 from cdu.control.places import PACKED, ErrorPlace, Findings, places

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from amaranth.lib import data
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 from cdu_spec.registers import Channel
 
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from amaranth.lib.wiring import Component
-from cdu_spec.bitstream import AFFINE_MODES, RANGED_MODES, Coder, Mode
 from cdu_spec.config import OWN_CLOCKS, CduConfig, ConfigError
+from cdu_spec.modes import AFFINE_MODES, RANGED_MODES, Coder, Mode
 from cdu_tools.near_names import unknown
 
 from cdu.alignment.alignment_buffer import AlignmentBuffer, Direction

@@ -138,6 +138,9 @@ def _field(name: str, offset: int, castable: Any) -> Entry:
         castable = castable.elem_shape
     shape = Shape.cast(castable)
     entry: Entry = {"name": name, "offset": offset, "width": shape.width, "signed": shape.signed, "count": count}
-    if _structure(castable) is not None:
+    layout = _structure(castable)
+    if layout is not None:
         entry["fields"] = _fields(castable)
+        if isinstance(layout, data.UnionLayout):
+            entry["union"] = True
     return entry

@@ -9,10 +9,11 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
-from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES, Coder, Mode
+from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import COMPLETION_BYTES, MEMORY_ADDRESS_BITS
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.ports import scale_port_bytes
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import COUNT_BITS, Channel, register
@@ -37,7 +38,7 @@ class JobPlanner(wiring.Component):
     i
         Stream of :class:`~cdu.dma.records.Fetched`, taken when ``o`` transfers.
     o
-        Stream of :class:`~cdu.dma.records.Planned`. The counts are those of :class:`cdu_spec.bitstream.MatrixView`.
+        Stream of :class:`~cdu.dma.records.Planned`. The counts are those of :class:`cdu_spec.matrix_view.MatrixView`.
 
     Latency: four serial products, each of as many cycles as its smaller factor has bits; up to 130 cycles in all.
     """

@@ -7,9 +7,10 @@ from typing import Any
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import CRC_BYTES, Mode
+from cdu_spec.bitstream import CRC_BYTES
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import SHIFT_BITS
+from cdu_spec.modes import Mode
 from cdu_spec.registers import BANKS, REGISTER_BYTES, SHIFT_REGISTERS, Channel, ScaleSource, address, register
 
 from cdu.bus.axi_lite import AccessPort

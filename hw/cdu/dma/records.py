@@ -7,7 +7,6 @@ from typing import Any
 
 from amaranth.hdl import Value
 from amaranth.lib import data
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import (
     COMPLETION,
@@ -20,6 +19,7 @@ from cdu_spec.dma import (
     Part,
 )
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.modes import Mode
 from cdu_spec.registers import COUNT_BITS, REGISTER_BITS
 
 from cdu.words import is_one_of

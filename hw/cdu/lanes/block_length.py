@@ -9,14 +9,14 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec import gmc
 from cdu_spec.affine import CODE_BITS
-from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.modes import LOW_BYTES, MASK_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Mode
 
 from cdu.coding.code_packing import code_bytes
 from cdu.coding.zvc import popcount
 from cdu.parts.mx_words import BLOCK_ROWS, constant
-from cdu.words import Quantizer, is_gmc, is_one_of, scaling
+from cdu.words import How, is_gmc, is_one_of
 
 
 class BlockLength(wiring.Component):
@@ -31,7 +31,7 @@ class BlockLength(wiring.Component):
 
     Ports
     -----
-    mode, quantizer
+    mode, how
         Mode and quantiser of the job.
     mask
         The first 64 bits of the block: its mask in the modes that have one. With GMC the first 8 bits are its head.
@@ -50,7 +50,7 @@ class BlockLength(wiring.Component):
     """
 
     mode: Any
-    quantizer: Any
+    how: Any
     mask: Signal
     rows: Signal
     job_begins: Signal
@@ -63,7 +63,7 @@ class BlockLength(wiring.Component):
         super().__init__(
             {
                 "mode": In(Mode),
-                "quantizer": In(Quantizer()),
+                "how": In(How()),
                 "mask": In(BLOCK_VALUES),
                 "rows": In(range(BLOCK_SIDE + 1)),
                 "job_begins": In(1),
@@ -81,13 +81,13 @@ class BlockLength(wiring.Component):
         if Mode.BRC in modes:
             length = Mux(self.mode == Mode.BRC, self.rows, length)
         if config.has_affine:
-            codes = self.rows << self.quantizer["bits_log2"]
+            codes = self.rows << self.how["affine"]["bits_log2"]
             length = Mux(affine, codes + (self._head_bytes(m) if config.has_ranges else 0), length)
         zvc_modes = [mode for mode in modes if mode.has_zvc]
         if zvc_modes:
             length = Mux(is_one_of(self.mode, zvc_modes), MASK_BYTES + self._unmasked_bytes(m, affine), length)
         if config.has_gmc:
-            length = Mux(is_gmc(config, {"mode": self.mode, "quantizer": self.quantizer}), _headed_bytes(self.mask[:8]), length)
+            length = Mux(is_gmc(config, self.mode, self.how), _headed_bytes(self.mask[:8]), length)
         if config.has_mx:
             length = Mux(self.mode == Mode.MX, self._mx_bytes(m), length)
         m.d.comb += self.length.eq(length)
@@ -102,12 +102,12 @@ class BlockLength(wiring.Component):
             m.d.sync += number.eq(number + 1)
         division = self.mode == Mode.DIVISION
         m.d.comb += self.heads.eq(division | ((self.mode == Mode.ACTNN) & (number == 0)))
-        size = Mux(division & ~self.quantizer["block_range"], LOW_BYTES, RANGE_BYTES)
+        size = Mux(division & ~self.how["affine"]["block_range"], LOW_BYTES, RANGE_BYTES)
         return Mux(self.heads, size, 0)
 
     def _mx_bytes(self, m: Module) -> Value:
         """Return the bytes of some rows of mode mx: their codes, and a scale where a block of MX begins."""
-        rows, number = self.config.mx_rows, scaling(self.quantizer)["format"]
+        rows, number = self.config.mx_rows, self.how["mx"]["format"]
         begins: Value = Const(1, 1)
         if rows < BLOCK_ROWS:
             place = Signal(range(BLOCK_ROWS // rows), name="rows_in_block")
@@ -128,7 +128,7 @@ class BlockLength(wiring.Component):
         """Return the bytes of the values that the mask announces, row by row: in autoquantz a row's codes fill whole bytes."""
         rows: list[Value] = [popcount(self.mask.word_select(row, LANES)) for row in range(MASK_BYTES)]
         if Mode.AUTOQUANTZ in self.config.built_modes:
-            bits_log2 = Mux(affine, self.quantizer["bits_log2"], CODE_BITS.index(VALUE_BITS))
+            bits_log2 = Mux(affine, self.how["affine"]["bits_log2"], CODE_BITS.index(VALUE_BITS))
             rows = [code_bytes(m, count, bits_log2, f"row_bytes{row}") for row, count in enumerate(rows)]
         while len(rows) > 1:
             rows = [one + other for one, other in zip(rows[::2], rows[1::2], strict=True)]

@@ -7,9 +7,9 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, VALUE_BITS
+from cdu_spec.modes import Mode
 
 from cdu.coding import coders
 from cdu.parts.stream_fifo import StreamFifo

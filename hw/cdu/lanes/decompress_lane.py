@@ -7,16 +7,16 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
+from cdu_spec.modes import Mode
 
 from cdu.coding import coders
 from cdu.lanes.compress_lane import BLOCKS_IN_TRANSFORM
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
 from cdu.quantizers.shift_quantizer import InverseShiftQuantizer
-from cdu.words import BlockRow, BlockTag, ShiftBanks, Slice, coding
+from cdu.words import BlockRow, BlockTag, ShiftBanks, Slice
 
 
 class DecompressLane(wiring.Component):
@@ -77,7 +77,7 @@ class DecompressLane(wiring.Component):
         transformed = row["tag"]["mode"] == Mode.JPEG_ACT
         enters = decoder.o.valid & transformed & tags.i.ready
         if self.config.has_gmc:
-            m.d.comb += quantizer.point.eq(coding(row["tag"]["quantizer"])["point"])
+            m.d.comb += quantizer.point.eq(row["tag"]["how"]["shifts"]["point"])
         connect(m, quantizer.o, flipped(self.to_transform))
         m.d.comb += [
             quantizer.i.valid.eq(enters),

@@ -8,8 +8,8 @@ from amaranth.hdl import Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS, MAX_EXPONENT
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 
 from cdu.words import BlockTag, Range
 
@@ -52,12 +52,12 @@ class HeadCheck(wiring.Component):
         m = Module()
         channel = self._channel_range()
         checked1 = Signal()
-        bits_log2 = Signal.like(self.tag["quantizer"]["bits_log2"])
+        bits_log2 = Signal.like(self.tag["how"]["affine"]["bits_log2"])
         range1: Any = Signal(Range())
         m.d.sync += [
             checked1.eq(self.passes & self.tag["heads"] & ~channel),
             range1.eq(self.range),
-            bits_log2.eq(self.tag["quantizer"]["bits_log2"]),
+            bits_log2.eq(self.tag["how"]["affine"]["bits_log2"]),
         ]
 
         # 2: B * m, without a multiplier, as B = 2**bits - 1
@@ -86,5 +86,5 @@ class HeadCheck(wiring.Component):
         """Return whether the block begins with its mean instead of a range."""
         if Mode.DIVISION not in self.config.built_modes:
             return Const(0, 1)
-        channel: Value = (self.tag["mode"] == Mode.DIVISION) & ~self.tag["quantizer"]["block_range"]
+        channel: Value = (self.tag["mode"] == Mode.DIVISION) & ~self.tag["how"]["affine"]["block_range"]
         return channel

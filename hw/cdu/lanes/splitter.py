@@ -8,9 +8,9 @@ from typing import Any
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
+from cdu_spec.modes import Mode
 
 from cdu.lanes.block_length import BlockLength
 from cdu.lanes.byte_window import ByteWindow
@@ -52,7 +52,7 @@ class Splitter(wiring.Component):
     Ports
     -----
     job
-        Stream of :class:`~cdu.words.Job`: ``mode``, ``bank``, ``beats`` and ``quantizer`` are used. One is taken in the cycle
+        Stream of :class:`~cdu.words.Job`: ``mode``, ``bank``, ``beats`` and ``how`` are used. One is taken in the cycle
         in which the last bytes of the one before are used up.
     i
         Stream of :class:`~cdu.words.PackedWord` of any count. The first word of a job is the one after a ``last``. Words may
@@ -122,7 +122,7 @@ class Splitter(wiring.Component):
                 m.d.comb += [only.eq(job["beats"] <= self.config.mx_rows), rows.eq(self.config.mx_rows)]
         m.d.comb += [
             head.mode.eq(job["mode"]),
-            head.quantizer.eq(job["quantizer"]),
+            head.how.eq(job["how"]),
             head.mask.eq(window.data[:BLOCK_VALUES]),
             head.rows.eq(rows),
             head.job_begins.eq(self.job.ready & self.job.valid),
@@ -159,7 +159,7 @@ class Splitter(wiring.Component):
             offered["tag"]["mode"].eq(job["mode"]),
             offered["tag"]["bank"].eq(job["bank"]),
             offered["tag"]["last"].eq(block.last),
-            offered["tag"]["quantizer"].eq(job["quantizer"]),
+            offered["tag"]["how"].eq(job["how"]),
             offered["tag"]["heads"].eq(block.heads),
         ]
         if self.looks_first:
@@ -184,7 +184,7 @@ class Splitter(wiring.Component):
         with m.If(head.job_begins):
             m.d.sync += [job[name].eq(self.job.payload[name]) for name in ("mode", "bank", "beats")]
             if self.config.has_affine or self.config.has_gmc or self.config.has_mx:
-                m.d.sync += job["quantizer"].eq(self.job.payload["quantizer"])
+                m.d.sync += job["how"].eq(self.job.payload["how"])
 
         # Events, once per job
         lacks = go & window.short

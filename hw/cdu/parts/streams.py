@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Shape, Signal, Value, signed
 from amaranth.lib import data, stream
-from cdu_spec.bitstream import Dtype
 from cdu_spec.geometry import LANES, VALUE_BITS
+from cdu_spec.modes import Dtype
 from cdu_spec.registers import COUNT_BITS
 
 

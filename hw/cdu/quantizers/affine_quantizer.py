@@ -8,9 +8,9 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import BASE_BITS, CODE_BITS, FRACTION_BITS, MANTISSA_BITS, RECIPROCAL_SHIFT, SEED_BITS, reciprocal
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+from cdu_spec.modes import Mode
 from cdu_spec.randomness import ROUND_CONSTANTS
 
 from cdu.parts.streams import pipeline, registered
@@ -82,7 +82,7 @@ class AffineQuantizer(wiring.Component):
             return registered(m, advance, value, name)
 
         row: Any = self.i.payload
-        mode, quantizer = row.tag.mode, row.tag.quantizer
+        mode, quantizer = row.tag.mode, row.tag.how.affine
         number = Signal(range(BLOCK_SIDE))  # of the row in its block
         with m.If(advance & self.i.valid):
             m.d.sync += number.eq(Mux(row.ends, 0, number + 1))
@@ -161,12 +161,12 @@ class AffineQuantizer(wiring.Component):
 
     def _found(self, row: Any) -> Value:
         """Return whether the step of a row's block comes from a range that was found."""
-        by_block: Value = self._is(row.tag.mode, Mode.DIVISION) & row.tag.quantizer.block_range
+        by_block: Value = self._is(row.tag.mode, Mode.DIVISION) & row.tag.how.affine.block_range
         return by_block | self._is(row.tag.mode, Mode.ACTNN)
 
     def _addend(self, m: Module, row: Any) -> Value:
         """Return ``-Z``, where Z is half a range below the mean, below zero, or the least value."""
-        quantizer = row.tag.quantizer
+        quantizer = row.tag.how.affine
         by_mean = self._is(row.tag.mode, Mode.DIVISION) & ~quantizer.block_range
         width = Signal(range(2 << max(CODE_BITS)))  # of the range in steps, its half counts
         with m.Switch(quantizer.bits_log2):
@@ -183,7 +183,7 @@ class AffineQuantizer(wiring.Component):
 
     def _step(self, m: Module, row: Any, affine: Value) -> tuple[Value, Value]:
         """Return the reciprocal of the step, and its right shift."""
-        step_log2 = row.tag.quantizer.step_log2 & affine.replicate(len(row.tag.quantizer.step_log2))
+        step_log2 = row.tag.how.affine.step_log2 & affine.replicate(len(row.tag.how.affine.step_log2))
         one = 1 << (_RECIPROCAL_BITS - 1)
         if not self.ranged:
             return Const(one, _RECIPROCAL_BITS), step_log2

@@ -6,8 +6,8 @@ from amaranth.hdl import Const, Module, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import connect, flipped
 from cdu_spec.affine import SEED_BITS
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 from cdu_spec.registers import Channel
 
 from cdu.alignment.range_finder import RangeFinder

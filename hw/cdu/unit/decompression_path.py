@@ -8,8 +8,8 @@ from operator import or_
 from amaranth.hdl import Cat, Const, Module, Mux, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import connect, flipped
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 from cdu_spec.registers import Channel
 
 from cdu.lanes.block_unpacker import BlockUnpacker

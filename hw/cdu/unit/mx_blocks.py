@@ -7,9 +7,9 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.mx import MX_FORMATS
 
 from cdu.parts.mx_words import BLOCK_ROWS, SCALE_BITS
@@ -19,7 +19,7 @@ from cdu.values.inverse_sfpr import narrowed
 from cdu.values.mx_decoder import MxDecoder
 from cdu.values.mx_encoder import MxEncoder
 from cdu.values.sfpr import FP32_BITS, FP32_EXPONENT_BITS, FP32_FRACTION_BITS, unpack
-from cdu.words import MxWord, Slice, ValueWord, beats_of_bytes, bytes_of_beats, scaling, value_bytes
+from cdu.words import MxWord, Slice, ValueWord, beats_of_bytes, bytes_of_beats, value_bytes
 
 
 class MxPacker(wiring.Component):
@@ -148,7 +148,7 @@ class MxUnpacker(wiring.Component):
         rows, part = self.rows, self.i.payload
         group = min(rows, BLOCK_ROWS)
         decoders = [MxDecoder(group) for _ in range(rows // group)]
-        advance, number = decoders[0].i.ready, scaling(part["tag"]["quantizer"])["format"]
+        advance, number = decoders[0].i.ready, part["tag"]["how"]["mx"]["format"]
         heads = part["tag"]["heads"] if rows < BLOCK_ROWS else Const(1, 1)
         bodies = [Mux(heads, part["data"][SCALE_BITS:], part["data"])]
         scales = [part["data"][:SCALE_BITS]]

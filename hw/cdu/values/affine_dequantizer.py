@@ -8,9 +8,9 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
+from cdu_spec.modes import Mode
 
 from cdu.parts.streams import Beat, pipeline, registered
 from cdu.values.inverse_sfpr import ScaledBeat, integer_bits

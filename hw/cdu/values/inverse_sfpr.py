@@ -8,9 +8,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import DECODED_BITS
-from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
+from cdu_spec.modes import Dtype
 
 from cdu.parts.multiplier import beside_product, multiplied
 from cdu.parts.streams import float_beat, lanes, pipeline, registered

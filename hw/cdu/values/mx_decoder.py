@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import Dtype
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Dtype
 from cdu_spec.mx import MX_FORMATS, SCALE_NAN
 
 from cdu.parts.mx_words import CODE_BITS, CodedRow, constant

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data
-from cdu_spec.bitstream import Dtype
+from cdu_spec.modes import Dtype
 from cdu_spec.mx import MX_FORMATS, SCALE_MOST, SCALE_NAN
 
 from cdu.parts.mx_words import CODE_BITS, SCALE_BITS, constant

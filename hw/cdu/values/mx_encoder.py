@@ -8,8 +8,8 @@ from operator import or_
 from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import Dtype
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Dtype
 from cdu_spec.mx import MX_FORMATS
 
 from cdu.parts.mx_words import BLOCK_ROWS, FORMAT_BITS, SCALE_BITS, CodedRow

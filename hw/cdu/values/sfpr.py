@@ -10,9 +10,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import BASE_BITS
-from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
+from cdu_spec.modes import Dtype
 
 from cdu.parts.multiplier import beside_product, multiplied
 from cdu.parts.streams import float_beat, lanes, pipeline, registered

@@ -127,7 +127,7 @@ class ValueBack(wiring.Component):
                 first.i.payload["values"].eq(words.payload["values"][lane]),
             ]
             if self.config.has_affine:
-                m.d.comb += [first.i.payload.mode.eq(plan.tag.mode), first.i.payload.quantizer.eq(plan.tag.quantizer)]
+                m.d.comb += [first.i.payload.mode.eq(plan.tag.mode), first.i.payload.quantizer.eq(plan.tag.how.affine)]
             if self.ranged:
                 m.d.comb += first.i.payload.range.eq(words.payload["ranges"][lane])
             if self.config.has_offsets:

@@ -8,15 +8,15 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.affine import BASE_BITS
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 
 from cdu.parts.register_slice import sliced
 from cdu.parts.streams import registered
 from cdu.values.scale_feeder import ScaleFeeder, shaped_jobs
 from cdu.values.sfpr import Sfpr
 from cdu.values.value_intake import ValueIntake
-from cdu.words import BlockWord, Job, JobEvents, MxWord, Scale, TileWord, ValueWord, is_one_of, scaling
+from cdu.words import BlockWord, Job, JobEvents, MxWord, Scale, TileWord, ValueWord, is_one_of
 
 
 class ValueFront(wiring.Component):
@@ -152,7 +152,7 @@ class ValueFront(wiring.Component):
                 self.mx.payload["values"].eq(word["values"]),
                 self.mx.payload["count"].eq(plan["count"]),
                 self.mx.payload["last"].eq(plan["last"]),
-                self.mx.payload["scaling"].eq(scaling(plan.tag.quantizer)),
+                self.mx.payload["scaling"].eq(plan.tag.how.mx),
             ]
 
         nonfinite = Cat(unit.o.payload.nonfinite for unit in units).any()

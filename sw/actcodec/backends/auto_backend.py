@@ -6,7 +6,7 @@ import functools
 import warnings
 from collections.abc import Callable, Sequence
 
-from cdu_spec.bitstream import MatrixView
+from cdu_spec.matrix_view import MatrixView
 from cdu_tools.errors import MissingToolError, UserError
 from torch import Tensor
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
-from cdu_spec.bitstream import MatrixView
+from cdu_spec.matrix_view import MatrixView
 from cdu_tools.errors import UserError
 from torch import Tensor
 

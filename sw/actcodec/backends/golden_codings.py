@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from cdu_spec.affine import GROUP_VALUES
-from cdu_spec.bitstream import Coder, MatrixView, Mode
-from cdu_spec.geometry import BLOCK_VALUES, LANES, VALUE_BITS
+from cdu_spec.affine import GROUP_VALUES, AffineSettings
+from cdu_spec.coding import ShiftCoding, code_bits, coder_of, known
+from cdu_spec.geometry import BLOCK_VALUES, LANES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from torch import Tensor
 
-from actcodec.backends.job import Job, settings_of
+from actcodec.backends.job import Job
 from actcodec.golden import actnn, autoquant, blocks, blpa, brc, bypass, division, gmc, jpeg_act, zvc
 from actcodec.golden.block_starts import Chain, mask_chain
 
@@ -64,7 +66,7 @@ class DirectCoding:
 
 def block_chain(job: Job) -> Chain:
     """Return how block lengths follow from a job's payload, in modes with masks."""
-    return gmc.CHAIN if job.coder is Coder.GMC else mask_chain(job.settings.bits if job.settings else VALUE_BITS)
+    return gmc.CHAIN if coder_of(job.how) is Coder.GMC else mask_chain(code_bits(job.how))
 
 
 def _bytes(integers: Tensor, piece: Piece, job: Job) -> Tensor:
@@ -87,43 +89,45 @@ def _transformed(integers: Tensor, piece: Piece, job: Job) -> Tensor:
     if job.rounding is None:
         raise ValueError("a jpeg-act job to compress needs a rounding rule")
     coefficients = jpeg_act.forward(integers, job.shifts, job.const_bits, job.pass1_bits, job.rounding)
-    return gmc.encode(coefficients)[0] if job.coder is Coder.GMC else zvc.encode(coefficients)
+    return gmc.encode(coefficients)[0] if coder_of(job.how) is Coder.GMC else zvc.encode(coefficients)
 
 
 def _from_transformed(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Tensor:
-    coefficients = (gmc if job.coder is Coder.GMC else zvc).decode_at(payload, starts)
-    return jpeg_act.inverse(coefficients, piece.row_beats, job.shifts, job.const_bits, job.pass1_bits, job.point)
+    coefficients = (gmc if coder_of(job.how) is Coder.GMC else zvc).decode_at(payload, starts)
+    return jpeg_act.inverse(
+        coefficients, piece.row_beats, job.shifts, job.const_bits, job.pass1_bits, known(job.how, ShiftCoding).point
+    )
 
 
 def _blocks(integers: Tensor, piece: Piece, job: Job) -> Tensor:
-    return division.encode(blocks.tiles(integers).reshape(-1, BLOCK_VALUES), settings_of(job), piece.first)
+    return division.encode(blocks.tiles(integers).reshape(-1, BLOCK_VALUES), known(job.how, AffineSettings), piece.first)
 
 
 def _from_blocks(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Tensor:
     view = MatrixView(piece.beats // piece.row_beats, piece.row_beats * LANES, 1, 1, job.mode)
-    return blocks.untiled(division.decode(payload, view.blocks, settings_of(job)), view)
+    return blocks.untiled(division.decode(payload, view.blocks, known(job.how, AffineSettings)), view)
 
 
 def _groups(integers: Tensor, piece: Piece, job: Job) -> Tensor:
-    return actnn.encode(integers.reshape(-1, GROUP_VALUES), settings_of(job), piece.first)
+    return actnn.encode(integers.reshape(-1, GROUP_VALUES), known(job.how, AffineSettings), piece.first)
 
 
 def _from_groups(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Tensor:
-    groups = actnn.decode(payload, piece.beats * LANES // GROUP_VALUES, settings_of(job))
+    groups = actnn.decode(payload, piece.beats * LANES // GROUP_VALUES, known(job.how, AffineSettings))
     return groups.view(-1, piece.row_beats * LANES)
 
 
 def _rows(golden: Any) -> ModeCoding:
     """Return the coding of beats with codes of one width by the functions of a golden module."""
     return ModeCoding(
-        lambda integers, piece, job: golden.encode(integers, settings_of(job), piece.first),
-        lambda payload, starts, piece, job: golden.decode(payload, piece.beats, settings_of(job)),
+        lambda integers, piece, job: golden.encode(integers, known(job.how, AffineSettings), piece.first),
+        lambda payload, starts, piece, job: golden.decode(payload, piece.beats, known(job.how, AffineSettings)),
     )
 
 
 _MASKED_ROWS = ModeCoding(
-    lambda integers, piece, job: autoquant.encode_masked(integers, settings_of(job), piece.first),
-    lambda payload, starts, piece, job: autoquant.decode_masked_at(payload, starts, settings_of(job)),
+    lambda integers, piece, job: autoquant.encode_masked(integers, known(job.how, AffineSettings), piece.first),
+    lambda payload, starts, piece, job: autoquant.decode_masked_at(payload, starts, known(job.how, AffineSettings)),
 )
 
 DIRECT = {

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from math import prod
 
 import torch
-from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import COEFFICIENT_ORDER, Coder, Dtype, Header, MatrixView, Mode, check_mx, check_settings
+from cdu_spec.bitstream import COEFFICIENT_ORDER, Header
+from cdu_spec.coding import How, checked
 from cdu_spec.geometry import LANES
-from cdu_spec.mx import MxSettings
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.rounding import Rounding
 from torch import Tensor
 
@@ -45,26 +46,9 @@ class Job:
     const_bits: int = 0  #: DCT precision; 0 in modes without a DCT
     pass1_bits: int = 0
     rounding: Rounding | None = None
-    settings: AffineSettings | None = None  #: affine modes only; decompression ignores seed and rounding
+    how: How = None  #: settings of the mode; decompression ignores seed, rounding and scale rule, compression the point
     offsets: Tensor = field(default_factory=lambda: _NO_OFFSETS)  #: blpa: int16 (scale_groups,), CPU; else empty
-    coder: Coder = Coder.ZVC  #: coder of jpeg-act's blocks
-    point: int = 0  #: reconstruction point in eighths of a step; ignored by compression
-    mx: MxSettings | None = None  #: mode mx only
     first: int = 0  #: number of the job's first beat in its tensor; software computes a part of a tensor so
-
-
-def settings_of(job: Job) -> AffineSettings:
-    """Return the settings of a job of an affine mode; raise ValueError for a job without settings."""
-    if job.settings is None:
-        raise ValueError(f"a job of mode {job.mode.label} needs settings")
-    return job.settings
-
-
-def mx_of(job: Job) -> MxSettings:
-    """Return the settings of a job of mode mx; raise ValueError for a job without settings."""
-    if job.mx is None:
-        raise ValueError("a job of mode mx needs a format")
-    return job.mx
 
 
 def payload_shifts(row_major: Sequence[int]) -> tuple[int, ...]:
@@ -104,19 +88,14 @@ def compression_job(
     const_bits: int = 0,
     pass1_bits: int = 0,
     rounding: Rounding | None = None,
-    settings: AffineSettings | None = None,
+    how: How = None,
     offsets: Tensor = _NO_OFFSETS,
-    coder: Coder = Coder.ZVC,
-    mx: MxSettings | None = None,
 ) -> Job:
     """Return the job of compressing a tensor with this view.
 
-    ``multipliers`` is float32 (channels,), ignored by brc, bypass and mx; ``settings`` go with affine modes, ``offsets``, int16
-    (channels,), with blpa, ``coder`` with jpeg-act, ``mx`` with mode mx. Raises UserError for settings that the mode does not
-    take.
+    ``multipliers`` is float32 (channels,), ignored by brc, bypass and mx; ``offsets``, int16 (channels,), go with blpa;
+    ``how`` is as :func:`cdu_spec.coding.checked` takes it. Raises UserError for settings that the mode does not take.
     """
-    check_settings(view.mode, settings)
-    check_mx(view.mode, mx)
     return Job(
         view.mode,
         dtype,
@@ -128,10 +107,8 @@ def compression_job(
         const_bits,
         pass1_bits,
         rounding,
-        settings,
+        checked(view.mode, how),
         group_offsets(offsets, view),
-        coder,
-        mx=mx,
     )
 
 
@@ -148,11 +125,8 @@ def decompression_job(header: Header, shifts: Sequence[int], reciprocals: Tensor
         group_scales(reciprocals, view),
         header.const_bits,
         header.pass1_bits,
-        settings=header.settings,
+        how=header.how,
         offsets=group_offsets(offsets, view),
-        coder=header.coder,
-        point=header.point,
-        mx=header.mx,
     )
 
 

@@ -9,8 +9,9 @@ from math import lcm, prod
 from typing import Any, BinaryIO, TypeVar, cast
 
 import torch
-from cdu_spec.bitstream import BitstreamError, MatrixView
+from cdu_spec.bitstream import BitstreamError
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.matrix_view import MatrixView
 from cdu_tools.mapped import LARGE_BYTES, MappedFiles
 from cdu_tools.progress import Progress, Silent
 from torch import Tensor
@@ -87,7 +88,7 @@ class StreamedBackend(Backend):
             return self.inner.decompress_tensor(payload, view, job, shape)
         with self._files.scratch() as file:
             for piece in self._steps("decoding", _pieces_of(view, job)):
-                least, most = piece.view.payload_bounds(job.dtype, job.settings, job.coder, job.mx)
+                least, most = piece.view.payload_bounds(job.dtype, job.how)
                 data = payload[place : place + most]
                 if least < most:
                     data = data[: end_of_blocks(data, piece.view.blocks, block_chain(job))]

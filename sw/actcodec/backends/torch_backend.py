@@ -7,13 +7,17 @@ from dataclasses import replace
 from math import prod
 
 import torch
-from cdu_spec.bitstream import BitstreamError, MatrixView, Mode
+from cdu_spec.bitstream import BitstreamError
+from cdu_spec.coding import known
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
+from cdu_spec.mx import MxSettings
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
 from actcodec.backends.golden_codings import CODINGS, DIRECT, Piece, block_chain
-from actcodec.backends.job import DTYPES, Job, beats_in, mx_of, padded_view, tensor_from_beats
+from actcodec.backends.job import DTYPES, Job, beats_in, padded_view, tensor_from_beats
 from actcodec.golden import blocks
 from actcodec.golden.block_starts import block_starts
 from actcodec.golden.floating import blocks as mx_blocks
@@ -71,12 +75,12 @@ class TorchBackend(Backend):
 
     def _blocks_of(self, values: Tensor, job: Job) -> Tensor:
         """Return values of any shape as blocks of MX."""
-        settings = mx_of(job)
+        settings = known(job.how, MxSettings)
         return self.run(mx_blocks.mx_codes, values, settings.kind, settings.rule)
 
     def _of_blocks(self, payload: Tensor, job: Job, shape: Sequence[int]) -> Tensor:
         """Return the values of blocks of MX."""
-        return self.run(mx_blocks.mx_values, payload, mx_of(job).kind, shape, DTYPES[job.dtype])
+        return self.run(mx_blocks.mx_values, payload, known(job.how, MxSettings).kind, shape, DTYPES[job.dtype])
 
 
 def _pieces(view: MatrixView, device: torch.device) -> Iterator[Piece]:
@@ -109,7 +113,7 @@ def _encoded(matrix: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 def _decoded(payload: Tensor, view: MatrixView, job: Job) -> Tensor:
     """Return the matrix (view.rows, view.columns) of a payload, of the dtype that ``job.dtype`` names."""
-    least, most = view.payload_bounds(job.dtype, job.settings, job.coder)
+    least, most = view.payload_bounds(job.dtype, job.how)
     if not least <= payload.numel() <= most:
         raise BitstreamError(
             f"corrupted stream: {payload.numel()} payload bytes are not {job.beats} beats of mode {job.mode.label}"

@@ -13,8 +13,11 @@ from typing import Any
 
 import torch
 from cdu_spec import dqt as tables
-from cdu_spec.bitstream import JPEG_GMC, MAX_RANK, Coder, Dtype, Header, MatrixView, Mode
+from cdu_spec.bitstream import MAX_RANK, Header
+from cdu_spec.coding import ShiftCoding
 from cdu_spec.config import CduConfig
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import JPEG_GMC, Coder, Dtype, Mode
 from cdu_spec.reconstruction import STEP_POINTS, point_of
 from cdu_spec.sfpr import DEFAULT_S, GREATEST_S, LEAST_S, PUBLISHED_S
 from cdu_tools.errors import UserError
@@ -213,11 +216,10 @@ class SfprCodec(Codec):
         bits = (precision.const_bits, precision.pass1_bits) if precision else (0, 0)
         shifts = self._shifts()
         rounding = precision.rounding_mode if precision else None
-        job = compression_job(view, form, k, shifts, *bits, rounding, coder=self.coder)
+        how = ShiftCoding(self.coder, self._reconstruction_point()) if self.mode.has_dct else None
+        job = compression_job(view, form, k, shifts, *bits, rounding, how)
         payload = self._backend.compress_tensor(x, view, job)
-        header = Header(
-            self.mode, form, tuple(x.shape), payload.numel(), *bits, coder=self.coder, point=self._reconstruction_point()
-        )
+        header = Header(self.mode, form, tuple(x.shape), payload.numel(), *bits, how)
         return Compressed(header, shifts, r, payload)
 
     def decompress(self, compressed: Packed) -> Tensor:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
-from cdu_spec.bitstream import STREAM_NAMES, Header
+from cdu_spec.bitstream import Header
+from cdu_spec.modes import STREAM_NAMES
 from cdu_tools.errors import UserError
 from cdu_tools.texts import extents
 from torch import Tensor

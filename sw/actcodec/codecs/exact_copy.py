@@ -9,7 +9,8 @@ from math import prod
 from typing import ClassVar
 
 import torch
-from cdu_spec.bitstream import CRC_BYTES, BitstreamError, Dtype
+from cdu_spec.bitstream import CRC_BYTES, BitstreamError
+from cdu_spec.modes import Dtype
 from cdu_tools.errors import UserError
 from cdu_tools.texts import extents
 from torch import Tensor

@@ -8,8 +8,8 @@ from math import inf
 from typing import Any
 
 from cdu_spec.affine import CODE_BITS
-from cdu_spec.bitstream import JPEG_BASE, STREAM_NAMES
 from cdu_spec.dqt import LEAST_SHIFT, MAX_DIVISOR, MAX_SHIFT
+from cdu_spec.modes import JPEG_BASE, STREAM_NAMES
 from cdu_tools.errors import UserError
 from torch import Tensor
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from cdu_spec.bitstream import BitstreamError, Header, MatrixView, Mode
+from cdu_spec.bitstream import BitstreamError, Header
 from cdu_spec.geometry import VALUE_BITS
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from torch import Tensor
 
 from actcodec.backends.backend import Backend

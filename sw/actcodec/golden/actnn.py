@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import torch
 from cdu_spec.affine import GROUP_VALUES, AffineSettings
-from cdu_spec.bitstream import BitstreamError, Mode, head_bytes
+from cdu_spec.bitstream import BitstreamError
+from cdu_spec.coding import head_bytes
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.modes import Mode
 from torch import Tensor
 
 from actcodec.golden.affine import Ranges, dequantize, quantize

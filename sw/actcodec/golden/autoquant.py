@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import torch
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import MASK_BYTES, BitstreamError
+from cdu_spec.bitstream import BitstreamError
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.modes import MASK_BYTES
 from torch import Tensor
 
 from actcodec.golden.affine import Ranges, dequantize, quantize

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING
 
 import torch
 from cdu_spec.affine import RECIPROCAL_EXPONENT_LIMIT
-from cdu_spec.bitstream import (
-    CRC_BYTES,
-    OFFSET_BYTES,
-    RECIPROCAL_BYTES,
-    BitstreamError,
-    Header,
-    Mode,
-    pack_shifts,
-    unpack_shifts,
-)
+from cdu_spec.bitstream import CRC_BYTES, OFFSET_BYTES, RECIPROCAL_BYTES, BitstreamError, Header, pack_shifts, unpack_shifts
+from cdu_spec.modes import Mode
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 from cdu_tools.mapped import in_pieces, is_mapped
 from torch import Tensor

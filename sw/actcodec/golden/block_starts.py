@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from cdu_spec.bitstream import MASK_BYTES, BitstreamError
+from cdu_spec.bitstream import BitstreamError
 from cdu_spec.geometry import BLOCK_VALUES, VALUE_BITS
+from cdu_spec.modes import MASK_BYTES
 from torch import Tensor
 
 from actcodec.golden.bits import popcount_

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import torch
-from cdu_spec.bitstream import MatrixView
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
+from cdu_spec.matrix_view import MatrixView
 from torch import Tensor
 
 from actcodec.golden.blocks import padded
@@ -39,7 +39,7 @@ def residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
     x
         Finite floats of the view's size; the view is of mode division, whose padding repeats values.
     view
-        View of ``x``, a :class:`~cdu_spec.bitstream.MatrixView`.
+        View of ``x``, a :class:`~cdu_spec.matrix_view.MatrixView`.
     k
         Multipliers, float32 (channels,).
 

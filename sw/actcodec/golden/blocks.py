@@ -1,10 +1,11 @@
-"""Arrangements of :class:`cdu_spec.bitstream.MatrixView`: tensors, matrices, beats and blocks."""
+"""Arrangements of :class:`cdu_spec.matrix_view.MatrixView`: tensors, matrices, beats and blocks."""
 
 from __future__ import annotations
 
 import torch
-from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from torch import Tensor
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import torch
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import STATISTICS_BYTES, BitstreamError, Mode, head_bytes
+from cdu_spec.bitstream import BitstreamError
+from cdu_spec.coding import head_bytes
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
+from cdu_spec.modes import STATISTICS_BYTES, Mode
 from torch import Tensor
 
 from actcodec.golden.affine import Ranges, dequantize, quantize

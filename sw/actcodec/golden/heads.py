@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import LOW_BYTES, STEP_BYTES, Mode, head_bytes
+from cdu_spec.coding import head_bytes
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
+from cdu_spec.modes import LOW_BYTES, STEP_BYTES, Mode
 from torch import Tensor
 
 from actcodec.golden.affine import Ranges

@@ -13,10 +13,12 @@ from math import prod
 from typing import ClassVar
 
 import torch
-from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES, BitstreamError, Dtype, MatrixView, Mode
+from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES, BitstreamError
 from cdu_spec.geometry import BLOCK_VALUES
 from cdu_spec.huffman import MAX_CODE_BITS, STANDARD, HuffmanTable, HuffmanTables
 from cdu_spec.jpeg import MAX_AC_SIZE, MAX_DC_SIZE
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Dtype, Mode
 from cdu_tools.texts import extents
 from torch import Tensor
 

@@ -6,8 +6,8 @@ Bit i of mask byte j belongs to value ``8 * j + i``. Blocks follow one another w
 from __future__ import annotations
 
 import torch
-from cdu_spec.bitstream import MASK_BYTES
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.modes import MASK_BYTES
 from torch import Tensor
 
 from actcodec.golden.bits import pack_bits, unpack_bits

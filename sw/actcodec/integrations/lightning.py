@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from cdu_spec.bitstream import JPEG_GMC
+from cdu_spec.modes import JPEG_GMC
 
 from actcodec.codecs import Codec
 from actcodec.integrations.run import LOGGED, CompressedRun, check_framework

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from cdu_spec.bitstream import JPEG_GMC
+from cdu_spec.modes import JPEG_GMC
 from cdu_tools.errors import MissingToolError, UserError
 from torch import nn
 

@@ -13,7 +13,7 @@ from functools import partial, wraps
 from typing import Any, cast
 
 import torch
-from cdu_spec.bitstream import JPEG_GMC
+from cdu_spec.modes import JPEG_GMC
 from cdu_tools.errors import UserError
 
 from actcodec.codecs import Codec

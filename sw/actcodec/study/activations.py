@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from cdu_spec.bitstream import Mode
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError, reason
 from cdu_tools.files import write_whole
 from cdu_tools.texts import extents

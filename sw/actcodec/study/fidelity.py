@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.modes import Dtype
 from cdu_tools.sources import sources_sha256
 
 from actcodec.backends.job import DTYPES

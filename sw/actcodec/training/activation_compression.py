@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 import torch
-from cdu_spec.bitstream import JPEG_GMC
+from cdu_spec.modes import JPEG_GMC
 from cdu_tools.errors import UserError
 from torch import nn
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cdu_spec.bitstream import JPEG_GMC
+from cdu_spec.modes import JPEG_GMC
 from cdu_tools.errors import UserError
 from torch import nn
 

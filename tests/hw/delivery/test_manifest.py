@@ -6,6 +6,9 @@ import platform
 import re
 
 import pytest
+from amaranth.hdl import Module, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In
 from cdu.delivery import generator, manifest, verilog
 from cdu.delivery.blocks import BLOCKS
 from cdu_spec import CduConfig, port_fields
@@ -73,6 +76,29 @@ def test_packing_inverts_unpacking(bits):
     port = {"name": "p", "fields": [_entry("a", 0, 5, True, 7), _entry("b", 35, 1, True, 1), _entry("c", 36, 44, False, 6)]}
     bits &= (1 << 300) - 1
     assert port_fields.pack(port, port_fields.unpack(port, bits)) == bits
+
+
+class _Choice(wiring.Component):
+    """A component with a union of two layouts at its input."""
+
+    def __init__(self):
+        narrow, wide = data.StructLayout({"c": 1}), data.StructLayout({"a": 2, "b": signed(3)})
+        super().__init__({"i": In(data.StructLayout({"first": 1, "how": data.UnionLayout({"narrow": narrow, "wide": wide})}))})
+
+    def elaborate(self, platform):
+        return Module()
+
+
+def test_a_union_takes_one_field_and_gives_the_widest():
+    _, content = described(_Choice())
+    (port,) = [port for port in content["ports"] if port["name"] == "i"]
+    assert port_fields.pack(port, {"first": 1, "how": {"narrow": {"c": 1}}}) == 0b11
+    bits = port_fields.pack(port, {"first": 0, "how": {"wide": {"a": 2, "b": -1}}})
+    assert bits == 0b111100
+    assert port_fields.unpack(port, bits) == {"first": 0, "how": {"wide": {"a": 2, "b": -1}}}
+    for wrong in ({}, {"other": 1}, {"narrow": {"c": 1}, "wide": {"a": 2, "b": -1}}):
+        with pytest.raises(ValueError, match="exactly the fields"):
+            port_fields.pack(port, {"first": 0, "how": wrong})
 
 
 def _entry(name, offset, width, signed, count):

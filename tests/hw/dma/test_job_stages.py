@@ -9,8 +9,8 @@ from cdu.dma.job_feeder import JobFeeder
 from cdu.dma.job_finisher import JobFinisher
 from cdu.dma.job_runner import JobRunner
 from cdu.dma.packet_gate import PacketGate
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 from cdu_spec.registers import REGISTER_BYTES, Channel, address, register
 
 CONFIG = CduConfig()

@@ -11,10 +11,11 @@ from cdu.dma.job_planner import JobPlanner
 from cdu.dma.records import KINDS
 from cdu.dma.scale_walk import ScaleWalk
 from cdu.dma.tensor_walk import TensorWalk
-from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import Descriptor, row_major_strides, tensor_extents
 from cdu_spec.geometry import LANES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_spec.registers import Channel
 
 MODES = tuple(mode.label for mode in Mode)

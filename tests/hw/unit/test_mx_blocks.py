@@ -10,9 +10,9 @@ from actcodec.golden.formats import as_dtype
 from amaranth.sim import Simulator
 from cdu.unit.mx_blocks import MxPacker, MxUnpacker
 from cdu_spec import CduConfig
-from cdu_spec.bitstream import Mode
+from cdu_spec.modes import Mode
 from cdu_spec.mx import MX_FORMATS, ScaleRule
-from cdu_verif.content.payloads import bit_patterns, scaling
+from cdu_verif.content.payloads import bit_patterns
 
 MODES = ("sfpr", "mx")
 CONFIGS = [
@@ -102,7 +102,12 @@ def test_bytes_and_values(config):
             if word.count > kind.block_bytes
             else 4
         )
-        tag = {"mode": Mode.MX, "last": word.tag.last, "heads": rows % 4 == 0, "quantizer": scaling(kind.number, False)}
+        tag = {
+            "mode": Mode.MX,
+            "last": word.tag.last,
+            "heads": rows % 4 == 0,
+            "how": {"mx": {"format": kind.number, "rceil": 0}},
+        }
         sent.append({"data": word.data, "count": word.count, "ends": 1, "rows": count, "tag": tag})
         rows += count
         if word.tag.last:

@@ -7,9 +7,9 @@ from amaranth.sim import Simulator
 from cdu.unit.compressor import Compressor
 from cdu.unit.decompressor import Decompressor
 from cdu.values.scale_windows import ONE
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
+from cdu_spec.modes import Mode
 
 JOBS = 12
 

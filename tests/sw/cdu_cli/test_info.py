@@ -8,7 +8,7 @@ import pytest
 import torch
 from actcodec.codecs.container import serialise
 from actcodec.codecs.exact_copy import ExactCopy
-from cdu_spec.bitstream import STREAM_NAMES
+from cdu_spec.modes import STREAM_NAMES
 from cdu_tools.errors import UserError
 from click.testing import CliRunner
 from command_line import ENTRY

@@ -10,7 +10,7 @@ import torch
 import typer
 from actcodec.backends import streamed_backend
 from actcodec.codecs import container
-from cdu_cli import compress, inputs
+from cdu_cli import compress, input_files
 from cdu_tools.errors import UserError
 from typer.testing import CliRunner
 
@@ -56,9 +56,9 @@ def test_the_memory_is_bounded(tmp_path):
 @pytest.fixture
 def run(monkeypatch):
     """The commands, to which every file is large."""
-    for module in (inputs, streamed_backend):
+    for module in (input_files, streamed_backend):
         monkeypatch.setattr(module, "LARGE_BYTES", 1)
-    monkeypatch.setattr(inputs, "PIECE_BYTES", 1 << 12)
+    monkeypatch.setattr(input_files, "PIECE_BYTES", 1 << 12)
     monkeypatch.setattr(streamed_backend, "PIECE_VALUES", 1 << 10)
     app = typer.Typer()
     compress.register(app)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import cdu_driver
 import pytest
-from cdu_spec.bitstream import Mode
 from cdu_spec.dma import COMPLETION, DESCRIPTOR, DESCRIPTOR_BYTES, Descriptor, dma_address, dma_register, part
 from cdu_spec.dma_documents import dma_c_header
+from cdu_spec.modes import Mode
 from cdu_spec.register_documents import c_header
 from cdu_spec.registers import Channel, address, register
 

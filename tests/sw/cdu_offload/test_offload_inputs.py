@@ -6,7 +6,7 @@ import pytest
 from cdu_offload import network as networks
 from cdu_offload import platform, ratios, unit
 from cdu_offload.network import OffloadActivation
-from cdu_spec.bitstream import Mode
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 
 

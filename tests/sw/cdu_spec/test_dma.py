@@ -5,7 +5,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_spec.dma import (
     COMPLETION,
@@ -21,6 +20,7 @@ from cdu_spec.dma import (
     tensor_extents,
 )
 from cdu_spec.dma_documents import dma_c_header, dma_markdown
+from cdu_spec.modes import Mode
 from cdu_spec.register_documents import c_header
 from cdu_spec.registers import Channel, address
 

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 from cdu_spec import BitstreamError, CduConfig, ConfigError, Dtype, Header, MatrixView, Mode, dct, dqt, named_config
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import AFFINE_MODES, COEFFICIENT_ORDER, check_settings, pack_shifts, unpack_shifts
+from cdu_spec.bitstream import COEFFICIENT_ORDER, pack_shifts, unpack_shifts
+from cdu_spec.coding import ShiftCoding, checked, known
 from cdu_spec.config import CONFIGS
+from cdu_spec.modes import AFFINE_MODES
+from cdu_spec.mx import MxSettings, ScaleRule
 from cdu_tools.errors import UserError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -159,6 +162,10 @@ def test_payload_bounds_of_affine_modes(mode, settings, bounds):
     [
         (Mode.SFPR, AffineSettings(), "mode sfpr takes no settings"),
         (Mode.ACTNN, None, "mode actnn takes settings"),
+        (Mode.ACTNN, MxSettings("mxfp4"), "mode actnn takes no format of MX"),
+        (Mode.MX, None, "mode mx takes format of MX"),
+        (Mode.MX, ShiftCoding(), "mode mx takes no coder and reconstruction point"),
+        (Mode.JPEG_ACT, AffineSettings(), "mode jpeg-act takes no settings of the affine quantiser"),
         (Mode.ACTNN, AffineSettings(2, 1), "step_log2 = 1 is not allowed where the step is found"),
         (Mode.BLPA, AffineSettings(2, 1, block_range=True), "not a choice of mode blpa"),
         (Mode.DIVISION, AffineSettings(2, 0), "use 1 or more"),
@@ -166,7 +173,24 @@ def test_payload_bounds_of_affine_modes(mode, settings, bounds):
 )
 def test_settings_that_a_mode_does_not_take(mode, settings, message):
     with pytest.raises(UserError, match=message):
-        check_settings(mode, settings)
+        checked(mode, settings)
+
+
+def test_settings_that_are_left_out_are_the_published_ones_of_jpeg_act():
+    assert checked(Mode.JPEG_ACT, None) == ShiftCoding()
+    assert checked(Mode.SFPR, None) is None
+    with pytest.raises(UserError, match="reconstruction point 5 is not allowed: use a number of eighths, 0 to 4"):
+        ShiftCoding(point=5)
+    with pytest.raises(ValueError, match="format of MX expected, not AffineSettings"):
+        known(AffineSettings(), MxSettings)
+
+
+def test_a_header_has_no_seed_no_rounding_and_no_rule():
+    size = MatrixView.of((256,), Mode.ACTNN).payload_bounds(Dtype.FP32, AffineSettings(4))[0]
+    header = Header(Mode.ACTNN, Dtype.FP32, (256,), size, how=AffineSettings(4, seed=9))
+    assert header.how == AffineSettings(4, stochastic=False)
+    header = Header(Mode.MX, Dtype.FP32, (32,), 17, how=MxSettings("mxfp4", ScaleRule.RCEIL))
+    assert header.how == MxSettings("mxfp4")
 
 
 @given(st.sampled_from(AFFINE_MODES), st.sampled_from([1, 2, 4, 8]), st.integers(0, 8), st.booleans(), st.sampled_from(Dtype))
@@ -175,7 +199,7 @@ def test_header_of_affine_modes(mode, bits, step_log2, block_range, dtype):
     step_log2 = 0 if mode is Mode.ACTNN or block_range else max(step_log2, 1)
     settings = AffineSettings(bits, step_log2, block_range=block_range, seed=7)
     size = MatrixView.of((2, 3, 9, 17), mode).payload_bounds(dtype, settings)[0]
-    header = Header.of_settings(mode, dtype, (2, 3, 9, 17), size, settings)
+    header = Header(mode, dtype, (2, 3, 9, 17), size, how=settings)
     body = header.pack()
     assert (body[10], body[11]) == (bits, step_log2 | block_range << 7)
     assert header.stream_bytes == 20 + 16 + 4 * header.view.channels + 2 * 3 * (mode is Mode.BLPA) + size + 4

@@ -231,7 +231,7 @@ def test_several_writers_of_one_file(tmp_path):
 SLOW = """
 import sys, time
 from pathlib import Path
-from cdu_cli.endings import in_one_sentence
+from cdu_cli.errors import in_one_sentence
 from cdu_tools.files import check_target, write_whole
 
 class Slow(str):

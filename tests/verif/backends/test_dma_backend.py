@@ -21,7 +21,8 @@ from actcodec.training import compress_activations
 from cdu.delivery import generator
 from cdu.delivery.verilog import top_name
 from cdu_spec import BitstreamError, CduConfig, UserError
-from cdu_spec.bitstream import Dtype, MatrixView, Mode
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.registers import Channel
 from cdu_verif.backends.checked_backend import CheckedBackend
 from cdu_verif.backends.compiled import library

@@ -8,7 +8,8 @@ from actcodec.backends.torch_backend import TorchBackend
 from cdu_driver import Job as DriverJob
 from cdu_driver import JobRefusedError
 from cdu_spec import BitstreamError, CduConfig, UserError
-from cdu_spec.bitstream import Dtype, MatrixView, Mode
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_verif.backends.compiled import pieces
 from cdu_verif.backends.compiled.backend import RtlBackend
@@ -52,7 +53,7 @@ def test_any_patterns(unit, name):
     values = torch.randint(0, 256, (4 * 8 * 1024,), generator=random, dtype=torch.uint8).view(torch.float32)
     view = MatrixView.of(values.shape, Mode.MX)
     for rule in ScaleRule:
-        job = compression_job(view, Dtype.FP32, torch.zeros(0), mx=MxSettings(name, rule))
+        job = compression_job(view, Dtype.FP32, torch.zeros(0), how=MxSettings(name, rule))
         assert torch.equal(unit.compress_tensor(values, view, job), TorchBackend().compress_tensor(values, view, job))
     payload = torch.randint(0, 256, (256 * MX_FORMATS[name].block_bytes,), generator=random, dtype=torch.uint8)
     header = actcodec.codec(name).compress(torch.zeros(256 * 32)).header
@@ -98,11 +99,11 @@ def test_what_is_refused(unit):
     with pytest.raises(UnsuitedUnitError, match="unit other was built without mode mx"):
         actcodec.codec("mxint8", backend=RtlBackend(CduConfig("other"), threads=1)).compress(torch.ones(64))
     with pytest.raises(UserError, match="use a multiple of 4"):
-        DriverJob(Mode.MX, 3, 3, 1, bytes(96), mx=MxSettings("mxint8"))
+        DriverJob(Mode.MX, 3, 3, 1, bytes(96), how=MxSettings("mxint8"))
     with pytest.raises(UserError, match="mode mx takes a format of MX"):
         DriverJob(Mode.MX, 4, 4, 1, bytes(128))
     with pytest.raises(UserError, match="mode brc takes no format of MX"):
-        DriverJob(Mode.BRC, 4, 4, 1, bytes(128), mx=MxSettings("mxint8"))
+        DriverJob(Mode.BRC, 4, 4, 1, bytes(128), how=MxSettings("mxint8"))
 
 
 def test_the_unit_refuses_a_wrong_length_itself(unit):

@@ -22,7 +22,8 @@ from cdu_cli import compress as compress_command
 from cdu_cli import train as train_command
 from cdu_spec import BitstreamError, CduConfig, UserError
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import Dtype, MatrixView, Mode
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.registers import Channel, address, register
 from cdu_verif.backends.checked_backend import CheckedBackend
 from cdu_verif.backends.compiled import pieces
@@ -150,7 +151,7 @@ def test_acgcs_policy_runs_on_a_unit(everything):
 def test_first_pass(everything, shape):
     x, view = _tensor(shape), MatrixView.of(shape, Mode.DIVISION)
     k = torch.full((view.channels,), 4096.0)
-    job = compression_job(view, Dtype.FP32, k, settings=AffineSettings(statistics=True))
+    job = compression_job(view, Dtype.FP32, k, how=AffineSettings(statistics=True))
     beats = beats_in(x, view)
     assert torch.equal(everything.compress(job, beats), TorchBackend().compress(job, beats))
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from actcodec.backends.job import Job
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_spec.dma import RING_REGISTERS
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.registers import ERROR_FLAGS, Channel
 from cdu_verif.regression import plan, results
 from cdu_verif.simulation import cover_points
@@ -80,7 +80,7 @@ def test_lengths_of_blocks():
 
 
 def _job(mode, beats, settings=None):
-    return Job(mode, Dtype.FP32, beats, beats, 1, (), torch.ones(1), settings=settings)
+    return Job(mode, Dtype.FP32, beats, beats, 1, (), torch.ones(1), how=settings)
 
 
 @pytest.mark.parametrize(

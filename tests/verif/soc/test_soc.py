@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 import torch
 from cdu_cli import main as entry
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CONFIGS, CduConfig
+from cdu_spec.modes import Mode
 from cdu_synth.fpga.place_blocks import PlacementSettings, place
 from cdu_tools.errors import MissingToolError, UserError
 from cdu_verif.soc import program, run_tasks, system, tasks

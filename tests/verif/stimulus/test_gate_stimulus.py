@@ -9,7 +9,8 @@ from actcodec.study.data import load
 from actcodec.study.experiment import Recipe
 from cdu.delivery import generator
 from cdu_spec import CduConfig
-from cdu_spec.bitstream import Coder, Mode
+from cdu_spec.coding import coder_of
+from cdu_spec.modes import Coder, Mode
 from cdu_synth.library import pdk
 from cdu_synth.power.gate_report import GateMeter
 from cdu_synth.power.gate_simulator import GateSimulationError
@@ -48,8 +49,8 @@ def test_jobs_are_the_codecs(recorded, name, mode):
     for one, (item, view) in zip(recorded[mode], recorded_jobs.exchanges(recorded[mode], name, CONFIG), strict=True):
         packed = codec(name, scale_bits=CONFIG.scale_bits).compress(one.values)
         assert bytes(packed.payload.tolist()) == item.payload
-        assert item.compression.coder is item.decompression.coder is packed.header.coder
-        assert item.decompression.point == packed.header.point
+        assert coder_of(item.compression.how) is coder_of(packed.header.how)
+        assert item.decompression.how == packed.header.how
         assert item.beats.numel() >= one.values.numel()
         assert view.mode is mode
         assert item.compression.mode is item.decompression.mode is mode
@@ -120,7 +121,7 @@ def test_the_coder_and_the_point_stand_in_the_job(recorded):
     for name in ("jpeg-act", "jpeg-gmc"):
         (word,) = _stimulus("decompressor", name, recorded[Mode.JPEG_ACT][:1]).inputs["job"]
         (port,) = (p for p in generator.kept(CONFIG, "decompressor").manifest["ports"] if p["name"] == "job__payload")
-        (field,) = (one for one in port["fields"] if one["name"] == "quantizer")
+        (field,) = (one for one in port["fields"] if one["name"] == "how")
         jobs[name] = word >> field["offset"] & (1 << field["width"]) - 1
     # Coder.GMC = 1 in the lowest bit, and 3/8 of a step above it.
     assert jobs == {"jpeg-act": Coder.ZVC, "jpeg-gmc": Coder.GMC | 3 << 1}

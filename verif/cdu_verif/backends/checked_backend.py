@@ -8,7 +8,7 @@ import torch
 from actcodec.backends.backend import Backend, MismatchError
 from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
-from cdu_spec.bitstream import MatrixView
+from cdu_spec.matrix_view import MatrixView
 from torch import Tensor
 
 

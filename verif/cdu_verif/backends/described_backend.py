@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from actcodec.backends.job import DTYPES, Job
 from actcodec.backends.torch_backend import TorchBackend
-from cdu_spec.bitstream import MatrixView
+from cdu_spec.matrix_view import MatrixView
 from cdu_spec.registers import Channel
 from cocotb.task import resume
 from torch import Tensor

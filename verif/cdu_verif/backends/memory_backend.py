@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from actcodec.backends.backend import Backend
 from actcodec.backends.job import Job
-from cdu_spec.bitstream import MatrixView
+from cdu_spec.matrix_view import MatrixView
 from cdu_tools.errors import UserError
 from torch import Tensor
 

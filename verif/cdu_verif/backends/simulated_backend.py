@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 from actcodec.backends.job import Job, beats_in, tensor_from_beats
 from actcodec.backends.torch_backend import TorchBackend
-from cdu_spec.bitstream import MatrixView
+from cdu_spec.matrix_view import MatrixView
 from torch import Tensor
 
 from cdu_verif.backends.unit_backend import UnitBackend

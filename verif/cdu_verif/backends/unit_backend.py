@@ -8,6 +8,7 @@ from actcodec.backends.backend import Backend
 from actcodec.backends.job import Job, padded_view
 from actcodec.golden.heads import check_heads
 from cdu_driver import JobLostError, JobRefusedError
+from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import BitstreamError
 from torch import Tensor
 
@@ -34,10 +35,10 @@ class UnitBackend(Backend):
 
 def check_payload(job: Job, payload: Tensor) -> None:
     """Raise BitstreamError for a payload, uint8 (n,), whose length the job cannot have, or with a head that is no range."""
-    least, most = padded_view(job).payload_bounds(job.dtype, job.settings, job.coder, job.mx)
+    least, most = padded_view(job).payload_bounds(job.dtype, job.how)
     if not least <= payload.numel() <= most:
         raise BitstreamError(
             f"corrupted stream: {payload.numel()} payload bytes are not {job.beats} beats of mode {job.mode.label}"
         )
-    if job.settings:
-        check_heads(payload, job.mode, job.settings)
+    if isinstance(job.how, AffineSettings):
+        check_heads(payload, job.mode, job.how)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
-from cdu_spec.bitstream import Mode
+from cdu_spec.modes import Mode
 from cdu_spec.registers import Channel
 from torch import Tensor
 

@@ -6,8 +6,8 @@ from itertools import pairwise, product
 from typing import Any
 
 from cdu_spec import registers
-from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
+from cdu_spec.modes import Mode
 from cdu_spec.registers import Channel
 
 from cdu_verif.benches.array_bench import ArrayBench

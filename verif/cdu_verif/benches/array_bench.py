@@ -11,7 +11,9 @@ from actcodec.backends.job import Job
 from cdu_driver import Device, Driver, JobQueue
 from cdu_driver import Job as DriverJob
 from cdu_spec import registers
-from cdu_spec.bitstream import Mode
+from cdu_spec.affine import AffineSettings
+from cdu_spec.coding import ShiftCoding
+from cdu_spec.mx import MxSettings
 from cdu_spec.ports import PORTS, REGISTER_PORT
 from cdu_spec.registers import Channel, Register, ScaleSource
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
@@ -124,14 +126,14 @@ class ArrayBench(Bench):
         await self.write("BEATS", channel, value=job.beats)
         await self.write("ROW_BEATS", channel, value=job.row_beats)
         await self.write("CHANNEL_ROWS", channel, value=job.channel_rows)
-        if job.settings:
-            await self.bus.write(registers.address("QUANTIZER", channel), registers.pack_quantizer(job.settings))
+        if isinstance(job.how, AffineSettings):
+            await self.bus.write(registers.address("QUANTIZER", channel), registers.pack_quantizer(job.how))
             if channel is Channel.COMPRESS:
-                await self.write("SEED", channel, value=job.settings.seed)
-        if job.mode is Mode.JPEG_ACT and self.config.has_gmc:
-            await self.write("CODING", channel, coder=job.coder, point=job.point)
-        if job.mx:
-            await self.bus.write(registers.address("MX_CODING", channel), registers.pack_mx(job.mx))
+                await self.write("SEED", channel, value=job.how.seed)
+        if isinstance(job.how, ShiftCoding) and self.config.has_gmc:
+            await self.write("CODING", channel, coder=job.how.coder, point=job.how.point)
+        if isinstance(job.how, MxSettings):
+            await self.bus.write(registers.address("MX_CODING", channel), registers.pack_mx(job.how))
         if channel is Channel.DECOMPRESS:
             await self.write("PAYLOAD_BYTES_LOW", channel, value=payload_bytes)
             await self.write("PAYLOAD_BYTES_HIGH", channel, value=0)
@@ -203,10 +205,10 @@ class ArrayBench(Bench):
             assert not differs, f"{item.name}: {len(differs)} of {len(beats)} rows differ, first {differs[0]}"
         self.cases += 1
         self.cover("cp_mode", cover_points.setting(self.config, job.mode, channel))
-        if job.mode is Mode.JPEG_ACT and self.config.has_gmc:
-            self.cover("cp_coder", cover_points.coding(job.coder, channel))
+        if isinstance(job.how, ShiftCoding) and self.config.has_gmc:
+            self.cover("cp_coder", cover_points.coding(job.how.coder, channel))
             if channel is Channel.DECOMPRESS:
-                self.cover("cp_point", cover_points.point(job.point))
+                self.cover("cp_point", cover_points.point(job.how.point))
         self.cover("cp_value_word", cover_points.last_word(self.config, job.beats))
         self.cover("cp_packed_word", cover_points.filling(self.config, len(item.payload)))
 

@@ -6,7 +6,8 @@ from collections import deque
 
 import cocotb
 from cdu_driver import JobFailedError, Result
-from cdu_spec.bitstream import CRC_BYTES, Mode
+from cdu_spec.bitstream import CRC_BYTES
+from cdu_spec.modes import Mode
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import JOB_NUMBER_BITS, Channel
 

@@ -10,8 +10,10 @@ from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
 from cdu_driver import JobLostError
 from cdu_spec import registers
-from cdu_spec.bitstream import Mode
-from cdu_spec.geometry import VALUE_BITS
+from cdu_spec.affine import AffineSettings
+from cdu_spec.coding import code_bits
+from cdu_spec.modes import Mode
+from cdu_spec.mx import MxSettings
 from cdu_spec.ports import PORTS, scale_port_bytes
 from cdu_spec.registers import Channel
 
@@ -203,10 +205,10 @@ def _impossible(beats: int) -> list[tuple[int, int, int, int]]:
 def _payload_bounds(item: Exchange, bench: ArrayBench) -> tuple[int, int]:
     """Return the least and the greatest length of a payload, by docs/reference/bitstream.md."""
     job = item.decompression
-    bits = job.settings.bits if job.settings else VALUE_BITS
+    bits = code_bits(job.how)
     if job.mode.has_zvc:
         return job.beats, (1 + bits) * job.beats
-    if job.settings or job.mx:
+    if isinstance(job.how, AffineSettings | MxSettings):
         least = len(item.payload)
     else:
         least = {Mode.SFPR: 8, Mode.BRC: 1, Mode.BYPASS: bench.config.beat_bits // 8}[job.mode] * job.beats

@@ -16,8 +16,9 @@ import cocotb
 import torch
 from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
-from cdu_spec.bitstream import Mode
-from cdu_spec.geometry import VALUE_BITS
+from cdu_spec.affine import AffineSettings
+from cdu_spec.coding import code_bits, known
+from cdu_spec.modes import Mode
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel, ScaleSource
 
@@ -356,16 +357,16 @@ async def heads_of_any_bits(bench: ArmedBench) -> None:
     for _ in range(80 if bench.full else 16):
         item = small_item(bench, bench.rng.choice(_RANGED), bench.rng.choice((8, 24, 40)))
         job = job_of(channel, item)
-        assert job.settings
-        if job.mode is Mode.DIVISION and not job.settings.block_range:
+        settings = known(job.how, AffineSettings)
+        if job.mode is Mode.DIVISION and not settings.block_range:
             continue
-        payload, size = bytearray(item.payload), 4 + 8 * job.settings.bits * (4 if job.mode is Mode.ACTNN else 1)
+        payload, size = bytearray(item.payload), 4 + 8 * settings.bits * (4 if job.mode is Mode.ACTNN else 1)
         allowed = []
         for begin in range(0, len(payload), size):
             if bench.rng.random() < 0.4:
-                payload[begin : begin + 4] = pack("<hBB", *_head(bench.rng, job.settings.levels))
+                payload[begin : begin + 4] = pack("<hBB", *_head(bench.rng, settings.levels))
             low, mantissa, exponent = unpack("<hBB", payload[begin : begin + 4])
-            allowed.append(mantissa > 0 and exponent <= 9 and low + job.settings.levels * (mantissa << exponent) <= 65535)
+            allowed.append(mantissa > 0 and exponent <= 9 and low + settings.levels * (mantissa << exponent) <= 65535)
         await prepare(bench, channel, job, payload_bytes=len(payload))
         bench.feed(channel, item, bytes(payload))
         result = await bench.result(channel, job)
@@ -421,7 +422,7 @@ async def lengths_that_are_told(bench: ArmedBench) -> None:
 def _another_length(rng: Random, item: Exchange) -> int:
     """Return a length that a payload of this job could have, other than the right one."""
     job = item.decompression
-    bits = job.settings.bits if job.settings else VALUE_BITS
+    bits = code_bits(job.how)
     least, most = job.beats, (1 + bits) * job.beats  # docs/reference/bitstream.md, section 2
     near = [len(item.payload) + step for step in (-1, 1)]
     return rng.choice([length for length in (*near, least, most) if least <= length <= most and length != len(item.payload)])

@@ -9,9 +9,10 @@ import torch
 from actcodec.backends.job import DTYPES
 from actcodec.codecs import codec_options
 from actcodec.study.setup import TrainingSetup
-from cdu_spec.bitstream import Coder, Mode
+from cdu_spec.coding import coder_of
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel
@@ -60,7 +61,7 @@ def _contents(bench: ArrayBench, mode: Mode) -> list[tuple[str, Exchange]]:
     if mode is Mode.MX:
         real = _activations()[:8].to(DTYPES[bench.config.dtype])
         formats = [MxSettings(name, bench.rng.choice(list(ScaleRule))) for name in MX_FORMATS]
-        return [(f"activations, {mx.format}", of_tensor(bench.config, bench.rng, real, mode, mx=mx)) for mx in formats]
+        return [(f"activations, {how.format}", of_tensor(bench.config, bench.rng, real, mode, how=how)) for how in formats]
     if not mode.has_zvc:
         return [("any", exchange(bench.config, bench.rng, shape, mode, "normal"))]
     if mode.has_dct:
@@ -127,7 +128,7 @@ async def _measure(bench: ArrayBench, channel: Channel, item: Exchange, content:
         **{name.lower(): count for name, count in (counters | stalls).items()},
     )
     limit = ideal * (1 + _SLACK_PART) + _SLACK_CYCLES
-    if job.coder is Coder.GMC and max(block_bytes(job, item.payload)) > DENSEST_AT_RATE:
+    if coder_of(job.how) is Coder.GMC and max(block_bytes(job, item.payload)) > DENSEST_AT_RATE:
         limit *= (MOST_CYCLES if config.cdus <= _FEW_CDUS else _MOST_CYCLES_OF_MANY) / BLOCK_SIDE
     assert cycles <= limit, f"{item.name}, {content}: {cycles} cycles, {ideal:.0f} are possible; stalls: {stalls}"
 

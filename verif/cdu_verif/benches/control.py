@@ -10,9 +10,11 @@ from itertools import product
 from typing import Any
 
 import cocotb
-from cdu_spec.bitstream import Coder, MatrixView, Mode
+from cdu_spec.coding import ShiftCoding
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, LANES, TILE_BLOCKS
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.registers import COUNT_BITS, JOB_QUEUE, SCALE_QUEUE, SHIFT_REGISTERS, Channel, register
 
 from cdu_verif.benches.control_bench import ControlBench, DataPath
@@ -86,7 +88,7 @@ async def largest_numbers(bench: ControlBench) -> None:
         view = MatrixView(beats // row, LANES * row, 1, most, mode)
         mx = mx_settings(bench.rng) if mode is Mode.MX else None
         shape |= {"format": mx.kind.number if mx else 0, "rule": 0}
-        least, longest = view.payload_bounds(bench.config.dtype, settings, coder, mx)
+        least, longest = view.payload_bounds(bench.config.dtype, settings or mx or ShiftCoding(coder))
         lengths = [(least, True), (longest, True), (least - 1, False), (longest + 1, False), (longest + (1 << 63), False)]
         cases += [({**shape, "payload": length}, mode, set() if good else {"bad_length"}) for length, good in lengths]
         if mode.in_tiles and mode is not Mode.ACTNN:

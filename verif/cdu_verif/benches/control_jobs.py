@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cdu.words import JobEvents, PortEvents
-from cdu_spec.bitstream import Coder, MatrixView, Mode
+from cdu.words import How, JobEvents, PortEvents, Quantizer
+from cdu_spec.coding import ShiftCoding
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.mx import MX_FORMATS, ScaleRule
 from cdu_spec.reconstruction import MAX_POINT, STEP_POINTS
 from cdu_spec.registers import COUNT_BITS, REGISTER_BITS, Channel, ScaleSource
 
 from cdu_verif.benches.control_bench import ControlBench, DataPath
-from cdu_verif.content.payloads import coding, quantizer, scaling
+from cdu_verif.content.payloads import quantizer
 from cdu_verif.content.tensors import affine_settings, mx_settings
 from cdu_verif.simulation.bench import simulated_config
 
@@ -35,11 +37,11 @@ def random_job(bench: ControlBench, mode: Mode | None = None) -> dict[str, Any]:
     view = MatrixView.of(shape, mode)
     settings = affine_settings(rng, mode) if mode.is_affine else None
     mx = mx_settings(rng) if mode is Mode.MX else None
-    least, most = view.payload_bounds(bench.config.dtype, settings, mx=mx)
+    least, most = view.payload_bounds(bench.config.dtype, settings or mx)
     coder, point = Coder.ZVC, 0
     if mode is Mode.JPEG_ACT and bench.config.has_gmc:
         coder, point = rng.choice(bench.config.built_coders), rng.randint(0, MAX_POINT)
-        least, most = view.payload_bounds(bench.config.dtype, settings, coder)
+        least, most = view.payload_bounds(bench.config.dtype, ShiftCoding(coder, point))
     return {
         "mode": int(mode),
         "bank": rng.randint(0, 1) if mode.has_dct else 0,
@@ -133,13 +135,16 @@ async def start(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> s
 
 
 def descriptor_of(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
-    names = ("mode", "bank", "beats", "row_beats", "channel_rows", "quantizer", "seed")
-    shown = {name: job[name] for name in names}
+    names = ("mode", "bank", "beats", "row_beats", "channel_rows", "seed")
+    how: dict[str, Any] = {"affine": job["quantizer"]}
     if job["mode"] == Mode.JPEG_ACT:
-        shown["quantizer"] = coding(job["coder"], job["point"] if channel is Channel.DECOMPRESS else 0)
+        how = {"shifts": {"coder": job["coder"], "point": job["point"] if channel is Channel.DECOMPRESS else 0}}
     if job["mode"] == Mode.MX:
-        shown["quantizer"] = scaling(job["format"], job["rule"])
-    return shown
+        how = {"mx": {"format": job["format"], "rceil": job["rule"]}}
+    # In the form of :func:`cdu_spec.port_fields.unpack`: the widest field of the union.
+    union: Any = How()
+    widest: Any = Quantizer().from_bits(union.const(how).as_bits())
+    return {**{name: job[name] for name in names}, "how": {"affine": {name: int(widest[name]) for name, _ in Quantizer()}}}
 
 
 def told_of(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 from cdu_spec.registers import (
     BLOCK_BYTES,
     GLOBAL,

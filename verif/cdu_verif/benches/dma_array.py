@@ -11,7 +11,7 @@ import torch
 from actcodec.backends.job import DTYPES
 from actcodec.study.setup import TrainingSetup
 from cdu_spec import registers
-from cdu_spec.bitstream import CRC_BYTES, Dtype, Mode
+from cdu_spec.bitstream import CRC_BYTES
 from cdu_spec.dma import (
     DESCRIPTOR_BYTES,
     DMA_CHANNEL,
@@ -20,6 +20,7 @@ from cdu_spec.dma import (
     dma_address,
     dma_base,
 )
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.mx import MX_FORMATS
 from cdu_spec.ports import scale_port_bytes
 from cdu_spec.registers import COUNT_BITS, REGISTER_BYTES, Channel

@@ -9,7 +9,7 @@ import cocotb
 import torch
 from actcodec.backends.job import Job, tensor_from_beats
 from cdu_driver import BusError, open_ring, stop_ring
-from cdu_spec.bitstream import SHIFT_TABLE_BYTES, MatrixView, pack_shifts
+from cdu_spec.bitstream import SHIFT_TABLE_BYTES, pack_shifts
 from cdu_spec.dma import (
     COMPLETION_BYTES,
     DESCRIPTOR_BYTES,
@@ -20,6 +20,7 @@ from cdu_spec.dma import (
     row_major_strides,
     tensor_extents,
 )
+from cdu_spec.matrix_view import MatrixView
 from cdu_spec.registers import REGISTER_BITS, Channel
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
@@ -174,8 +175,6 @@ class DmaBench(Bench):
             completion=self.room(COMPLETION_BYTES, 4),
             scales=factors,
             shifts=pack_shifts(job.shifts) if job.shifts else bytes(SHIFT_TABLE_BYTES),
-            coder=job.coder,
-            point=job.point,
             tag=self.rng.getrandbits(REGISTER_BITS),
         )
         return replace(described, **settings_parts(job))

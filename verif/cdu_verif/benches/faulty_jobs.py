@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from cdu_spec.bitstream import RANGE_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import RANGE_BYTES, Mode
 from cdu_spec.ports import scale_port_bytes
 from cdu_spec.registers import Channel
 

@@ -11,11 +11,13 @@ from random import Random
 from typing import Any
 
 from amaranth.hdl import Value
+from amaranth.lib.wiring import Component
 from amaranth.sim import Simulator
 from cdu.delivery import manifest, verilog
 from cdu.delivery.blocks import BLOCKS
 from cdu_spec import port_fields
 from cdu_spec.config import CduConfig
+from cdu_tools.errors import UserError
 
 from cdu_verif import blocks as records
 from cdu_verif.cases.case import Case, Cases
@@ -34,9 +36,9 @@ _CLOCK_SECONDS = 1e-9
 class _Block:
     """A block and its ports, by the names that they have in the delivered Verilog."""
 
-    def __init__(self, name: str, config: CduConfig, event_ports: Sequence[str]) -> None:
+    def __init__(self, name: str, component: Component[Any], event_ports: Sequence[str]) -> None:
         self.name = name
-        self.component = BLOCKS[name](config)
+        self.component = component
         self.ports: dict[str, dict[str, Any]] = {port["name"]: port for port in manifest.ports(self.component)}
         self.event_ports = [port for port in event_ports if port in self.ports]
         self.values = {verilog.port_name(path): Value.cast(value) for path, _, value in verilog.ports(self.component)}
@@ -89,16 +91,50 @@ class _Player:
         await ctx.tick()
 
 
-def assert_passes(name: str, config: CduConfig, *, blocks: int = 6, steady: bool = True, seed: int = 1) -> None:
-    """Play random and steady cases of a block, at full rate and with coins tossed for every transfer, from reset each.
+def check_block(
+    component: Component[Any], name: str, config: CduConfig, *, blocks: int = 6, steady: bool = True, seed: int = 1
+) -> None:
+    """Hold a component to the cases of a block: results, rules of its streams, and rate.
 
-    Without ``steady`` only random ones are played, for blocks with so many steady cases that they take minutes.
+    Random and steady cases are played in Amaranth's simulator, at full rate and with coins tossed for every transfer, each from
+    reset.
 
-    Raises AssertionError if outputs differ from the golden values, an event or a flag is wrong, a stream breaks a rule, or the
-    block hangs. ValueError for blocks without such cases.
+    Parameters
+    ----------
+    component
+        An Amaranth component with the ports of the block, of any latency; it must not be elaborated yet.
+    name, config
+        The block, of ``cdu list --all``, and the configuration whose golden values are expected.
+    blocks
+        Blocks of 64 values of a random case.
+    steady
+        Whether to play steady cases, too; a few blocks have so many that they take minutes.
+    seed
+        Seed of the content and of the stalls.
+
+    Raises
+    ------
+    UserError
+        The component has other ports than the block.
+    AssertionError
+        Outputs differ from the golden values, an event or a flag is wrong, a stream breaks a rule, or the component hangs.
+    ValueError
+        The block has no such cases.
     """
     cases = records.cases(name)
-    block, rng = _Block(name, config, cases.event_ports), Random(f"{name} {seed}")
+    _check_ports(component, name, config)
+    _play(_Block(name, component, cases.event_ports), cases, config, blocks, steady, seed)
+
+
+def assert_passes(name: str, config: CduConfig, *, blocks: int = 6, steady: bool = True, seed: int = 1) -> None:
+    """Hold the block of this repository to its cases, as :func:`check_block` does."""
+    cases = records.cases(name)
+    _play(_Block(name, BLOCKS[name](config), cases.event_ports), cases, config, blocks, steady, seed)
+
+
+def _play(block: _Block, cases: Cases, config: CduConfig, blocks: int, steady: bool, seed: int) -> None:
+    """Play random cases of a block, and steady ones where they are wanted."""
+    rng = Random(f"{block.name} {seed}")
     chosen = [cases.random(config, block.ports, rng, blocks)]
     if steady:
         chosen += cases.steady(config, block.ports, rng, cases.rate_blocks // _STEADY_PART)
@@ -106,6 +142,23 @@ def assert_passes(name: str, config: CduConfig, *, blocks: int = 6, steady: bool
     for case in chosen:
         for pattern in ("full_rate", "coins"):
             simulation.play(case, pattern, rng)
+
+
+def _check_ports(component: Component[Any], name: str, config: CduConfig) -> None:
+    """Raise UserError if a component has other ports than a block."""
+    model: Any = BLOCKS[name](config)
+    model._MustUse__silence = True  # only its ports are looked at
+    found, needed = ({port["name"]: port for port in manifest.ports(one)} for one in (component, model))
+    for port in sorted(found.keys() | needed.keys()):
+        if port not in found:
+            raise UserError(f"the component has no port {port}: give it all ports of block {name}")
+        if port not in needed:
+            raise UserError(f"the component has a port {port}, which block {name} has not: leave it out")
+        if found[port] != needed[port]:
+            raise UserError(
+                f"port {port} of the component is not that of block {name}: use its direction, "
+                f"its {needed[port]['width']} bits and its fields"
+            )
 
 
 class _Simulation:

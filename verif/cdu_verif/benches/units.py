@@ -6,8 +6,8 @@ import os
 
 import torch
 from actcodec.backends.torch_backend import TorchBackend
-from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Mode
 
 from cdu_verif.benches.unit import CompressorDriver, DecompressorDriver
 from cdu_verif.content.payloads import BANKS, same_bits

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import ARRAYS, PACKED_PORTS, WITH_MX

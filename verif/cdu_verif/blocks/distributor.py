@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import ARRAYS, RANGED_WIDTHS, VALUE_PORTS

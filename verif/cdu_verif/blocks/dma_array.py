@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdu_spec.bitstream import Mode
+from cdu_spec.modes import Mode
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import CODERS

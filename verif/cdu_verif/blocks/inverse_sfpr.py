@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cdu_spec.bitstream import JPEG_ACT_MODES, Dtype
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import JPEG_ACT_MODES, Dtype
 from cdu_spec.sfpr import SFPR_RECIPROCAL_BITS
 
 from cdu_verif.blocks import Record

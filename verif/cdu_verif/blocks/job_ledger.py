@@ -7,8 +7,8 @@ from functools import partial
 
 from cdu.control.job_ledger import JobLedger
 from cdu.control.places import places
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CONFIGS, CduConfig
+from cdu_spec.modes import Mode
 from cdu_spec.registers import Channel
 
 from cdu_verif.blocks import Record

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from cdu.dma.job_planner import JobPlanner
-from cdu_spec.bitstream import RECIPROCAL_BYTES, Mode
+from cdu_spec.bitstream import RECIPROCAL_BYTES
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import COMPLETION_BYTES
+from cdu_spec.modes import Mode
 from cdu_spec.registers import Channel
 
 from cdu_verif.blocks import Record

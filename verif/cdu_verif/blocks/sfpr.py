@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Dtype
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import EVERY

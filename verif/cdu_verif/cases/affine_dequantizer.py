@@ -9,9 +9,9 @@ import torch
 from actcodec.golden.affine import Ranges, dequantize
 from cdu.delivery.blocks import affine
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Mode
 from cdu_spec.port_fields import pack
 from torch import Tensor
 

@@ -13,9 +13,10 @@ from actcodec.golden.block_statistics import block_mean, least_and_greatest
 from actcodec.golden.random_bits import random_bits
 from cdu.delivery.blocks import affine
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
-from cdu_spec.bitstream import Mode
+from cdu_spec.coding import seed_of
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
+from cdu_spec.modes import Mode
 from cdu_spec.port_fields import pack, unpack
 from cdu_spec.registers import COUNT_BITS
 from torch import Tensor
@@ -50,8 +51,8 @@ class _Block:
     @classmethod
     def of(cls, tag: Tag, number: int, rows: Tensor) -> _Block:
         """Return the block with the range that the golden model finds."""
-        settings = tag.settings
-        if settings is None or tag.mode not in (Mode.DIVISION, Mode.ACTNN):
+        settings = tag.how
+        if not isinstance(settings, AffineSettings) or tag.mode not in (Mode.DIVISION, Mode.ACTNN):
             return cls(tag, number, rows)
         values = rows.reshape(1, BLOCK_VALUES)
         found = Ranges.found(*least_and_greatest(values), settings.bits)
@@ -66,8 +67,8 @@ class _Block:
     @property
     def golden(self) -> Tensor:
         """Return the quantiser's output, 0 to 255, (rows, 8)."""
-        settings, mode = self.tag.settings, self.tag.mode
-        if settings is None or settings.statistics:
+        settings, mode = self.tag.how, self.tag.mode
+        if not isinstance(settings, AffineSettings) or settings.statistics:
             return self.rows.to(torch.int64) & 255
         rho: Tensor | int = 0 if mode is Mode.BLPA else NEAREST
         if settings.stochastic and mode is not Mode.BLPA:
@@ -121,8 +122,7 @@ class _AffineQuantizer(JobCases[_Job]):
         inputs, expected = [], []
         entering, leaving = dict(ports["i__payload"]), dict(ports["o__payload"])
         for block in blocks:
-            settings = block.tag.settings
-            beside = {"range": block.range, "number": block.number, "seed": settings.seed if settings else 0}
+            beside = {"range": block.range, "number": block.number, "seed": seed_of(block.tag.how)}
             for number, (row, golden) in enumerate(zip(block.rows.tolist(), block.golden.tolist(), strict=True)):
                 common = {"ends": int(number == len(block.rows) - 1), "tag": block.tag.fields}
                 inputs.append(pack(entering, _only(entering, {"values": row, **common, **beside})))

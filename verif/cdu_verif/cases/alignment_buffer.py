@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from random import Random
 
 from actcodec.golden import blocks as golden
-from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_spec.port_fields import pack
 from torch import Tensor
 

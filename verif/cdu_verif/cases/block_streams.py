@@ -14,14 +14,14 @@ from actcodec.golden.codes import pack_codes
 from actcodec.golden.heads import pack_low, pack_ranges
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS, MAX_EXPONENT, AffineSettings
-from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, STEP_BYTES, Coder, Mode
+from cdu_spec.coding import How, code_bits, coder_of, seed_of
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
-from cdu_spec.mx import MxSettings
+from cdu_spec.modes import LOW_BYTES, MASK_BYTES, STEP_BYTES, Coder, Mode
 from cdu_spec.port_fields import pack
 from torch import Tensor
 
-from cdu_verif.content.payloads import coding, mx_scaling, quantizer
+from cdu_verif.content.payloads import how_fields, quantizer
 from cdu_verif.content.values import integers, mixed_blocks, words
 from cdu_verif.simulation.ports import Ports
 
@@ -33,27 +33,20 @@ class Tag:
     mode: Mode
     bank: int
     last: int
-    settings: AffineSettings | None = None
+    how: How = None
     heads: int = 0
-    coder: Coder = Coder.ZVC
-    point: int = 0
-    mx: MxSettings | None = None
     beside: Mapping[str, int] | None = None  #: its quantizer, in modes that ignore it
 
     @property
     def fields(self) -> dict[str, Any]:
         """Return the fields by name."""
         own = {"mode": int(self.mode), "bank": self.bank, "last": self.last, "heads": self.heads}
-        return {**own, "quantizer": self.quantizer}
+        return {**own, "how": self.how_fields}
 
     @property
-    def quantizer(self) -> dict[str, int]:
-        """Return the fields of :class:`cdu.words.Quantizer`."""
-        if self.mode is Mode.JPEG_ACT:
-            return coding(self.coder, self.point)
-        if self.mx:
-            return mx_scaling(self.mx)
-        return dict(self.beside) if self.beside and not self.settings else quantizer(self.settings)
+    def how_fields(self) -> dict[str, dict[str, int]]:
+        """Return the fields of :class:`cdu.words.How`."""
+        return {"affine": dict(self.beside)} if self.beside and self.how is None else how_fields(self.how)
 
 
 #: Quantizers in modes that ignore them: they pass without any effect.
@@ -74,7 +67,7 @@ class StreamBlock:
 
         An exponent too large for its field is the greatest one that fits. Zeros for a block of GMC.
         """
-        head = (b"" if self.tag.coder is Coder.GMC else self.packed).ljust(LOW_BYTES + STEP_BYTES, b"\0")
+        head = (b"" if coder_of(self.tag.how) is Coder.GMC else self.packed).ljust(LOW_BYTES + STEP_BYTES, b"\0")
         mantissa, exponent = head[LOW_BYTES : LOW_BYTES + STEP_BYTES]
         return {
             "low": int.from_bytes(head[:LOW_BYTES], "little", signed=True),
@@ -193,8 +186,8 @@ def empty_job(blocks: int, mode: Mode = Mode.SFPR_ZVC) -> list[StreamBlock]:
 
 def with_integers(block: StreamBlock) -> StreamBlock:
     """Return a block as it comes to the encoder: in mode autoquantz with integers around zero in place of their codes."""
-    settings = block.tag.settings
-    if settings is None or block.tag.mode is not Mode.AUTOQUANTZ:
+    settings = block.tag.how
+    if not isinstance(settings, AffineSettings) or block.tag.mode is not Mode.AUTOQUANTZ:
         return block
     return replace(block, rows=(block.rows.view(torch.uint8) ^ (1 << (settings.bits - 1))).view(torch.int8))
 
@@ -212,7 +205,7 @@ def block_rows(ports: Ports, stream: str, blocks: Iterable[StreamBlock], numbers
     for block in blocks:
         beside = _beside(port, block)
         if drawn and numbers is not None:
-            beside |= {"seed": block.tag.settings.seed if block.tag.settings else 0, "number": numbers[id(block)]}
+            beside |= {"seed": seed_of(block.tag.how), "number": numbers[id(block)]}
         for number, row in enumerate(block.rows.tolist()):
             result.append(pack(port, {"values": row, "ends": int(number == len(block.rows) - 1), **beside}))
     return result
@@ -298,10 +291,10 @@ def decoded_with_zeros(blocks: Sequence[StreamBlock], cut: bytes) -> list[bytes]
     found, start = [], 0
     for block in blocks:
         length = len(block.packed)
-        if block.tag.coder is Coder.GMC:
+        if coder_of(block.tag.how) is Coder.GMC:
             length = gmc.block_bytes(endless[start])
         elif block.tag.mode.has_zvc:
-            bits = block.tag.settings.bits if block.tag.settings else VALUE_BITS
+            bits = code_bits(block.tag.how)
             mask = endless[start : start + MASK_BYTES]
             length = MASK_BYTES + sum(-(-row.bit_count() * bits // VALUE_BITS) for row in mask)
         found.append(endless[start : start + length])

@@ -7,9 +7,10 @@ from random import Random
 import torch
 from actcodec.golden import gmc
 from cdu_spec import gmc as spec
-from cdu_spec.bitstream import Coder, Mode
+from cdu_spec.coding import ShiftCoding
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.reconstruction import MAX_POINT
 from torch import Tensor
 
@@ -27,7 +28,7 @@ MOST_CYCLES = 13
 
 def tag(last: bool, bank: int = 0, point: int = 0) -> Tag:
     """Return the tag of a block of GMC."""
-    return Tag(Mode.JPEG_ACT, bank, int(last), coder=Coder.GMC, point=point)
+    return Tag(Mode.JPEG_ACT, bank, int(last), ShiftCoding(Coder.GMC, point))
 
 
 def job(blocks: Tensor, bank: int = 0, point: int = 0) -> list[StreamBlock]:

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 from cdu.delivery.blocks import several, with_gmc
-from cdu_spec.bitstream import Mode
+from cdu_spec.coding import seed_of
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.modes import Mode
 from cdu_spec.port_fields import pack
 from cdu_spec.sfpr import VALUE_MIN
 
@@ -142,8 +143,7 @@ class _Distributor(_Rows):
         cycles = _row_cycles(config, len(blocks))
         inputs = {"i": block_words(ports, "i", blocks, rng)}
         if "seeds__payload" in ports:
-            settings = [job[0].tag.settings for job in jobs]
-            inputs["seeds"] = [found.seed if found else 0 for found in settings]
+            inputs["seeds"] = [seed_of(job[0].tag.how) for job in jobs]
         return Case(name, inputs, expected, cycles=cycles, turns=len(blocks))
 
 
@@ -260,9 +260,8 @@ class _Splitter(_Parts):
             beats += len(block.rows)
             if block.tag.last:
                 counts = {"beats": beats, "row_beats": 1, "channel_rows": 1}
-                settings = block.tag.settings
-                fields = {"mode": int(block.tag.mode), "bank": block.tag.bank, **counts, "quantizer": block.tag.quantizer}
-                jobs.append(pack(dict(ports["job__payload"]), {**fields, "seed": settings.seed if settings else 0}))
+                fields = {"mode": int(block.tag.mode), "bank": block.tag.bank, **counts, "how": block.tag.how_fields}
+                jobs.append(pack(dict(ports["job__payload"]), {**fields, "seed": seed_of(block.tag.how)}))
                 beats = 0
         expected = _ways(config, ports, "o", seen)
         return Case(name, {"job": jobs, "i": words}, expected, cycles=cycles, turns=_turns(seen))

@@ -7,9 +7,9 @@ from random import Random
 
 import torch
 from actcodec.golden import mx
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Mode
 from cdu_spec.mx import MX_FORMATS, MX_VALUES, SCALE_BYTES, SCALE_NAN, BlockFormat, MxSettings, ScaleRule
 from torch import Tensor
 
@@ -114,7 +114,7 @@ def coded_job(config: CduConfig, rng: Random, words: int) -> list[StreamBlock]:
             start = SCALE_BYTES + place * settings.kind.bits
             part = coded[first, start - SCALE_BYTES * (place == 0) : start + size]
         ends = begin + count == blocks * _ROWS
-        tag = Tag(Mode.MX, bank, int(ends), heads=int(place == 0), mx=settings)
+        tag = Tag(Mode.MX, bank, int(ends), settings, int(place == 0))
         packed.append(StreamBlock(tag, torch.zeros(count, LANES, dtype=torch.int8), bytes(part.tolist())))
     return packed
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdu_spec.bitstream import Coder
 from cdu_spec.config import CONFIGS
 from cdu_spec.dct import IEEE1180
+from cdu_spec.modes import Coder
 
 #: A unit with every mode.
 EVERY: dict[str, Any] = {"modes": CONFIGS["universal"].modes}

@@ -8,9 +8,9 @@ from random import Random
 import torch
 from cdu.delivery.blocks import affine
 from cdu_spec.affine import CODE_BITS, AffineSettings
-from cdu_spec.bitstream import STATISTICS_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
+from cdu_spec.modes import STATISTICS_BYTES, Mode
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import (

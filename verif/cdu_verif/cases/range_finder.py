@@ -13,9 +13,10 @@ from actcodec.golden.affine import Ranges
 from actcodec.golden.block_statistics import block_mean, least_and_greatest
 from cdu.delivery.blocks import ranged
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
-from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_spec.port_fields import pack
 from torch import Tensor
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 from cdu_spec.affine import BASE_BITS, MANTISSA_BITS, MAX_EXPONENT
-from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_spec.port_fields import pack, unpack
 from torch import Tensor
 

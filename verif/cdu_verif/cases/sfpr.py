@@ -10,8 +10,8 @@ from actcodec.backends.job import DTYPES
 from actcodec.golden import sfpr as golden
 from cdu.values.inverse_sfpr import integer_bits
 from cdu_spec.affine import DECODED_BITS, RECIPROCAL_EXPONENT_LIMIT
-from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Dtype
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 from torch import Tensor
 

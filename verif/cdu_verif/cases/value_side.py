@@ -15,10 +15,12 @@ from actcodec.golden import blocks as arrangement
 from actcodec.golden.affine import Ranges
 from actcodec.golden.sfpr import inverse_sfpr, sfpr, sfpr16
 from cdu_spec.affine import BASE_BITS, GROUP_VALUES, AffineSettings
-from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.coding import How, seed_of
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, VALUE_BITS
-from cdu_spec.mx import MxSettings, ScaleRule
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
+from cdu_spec.mx import MxSettings
 from cdu_spec.port_fields import pack
 from torch import Tensor
 
@@ -27,7 +29,7 @@ from cdu_verif.cases.block_streams import Tag, random_settings
 from cdu_verif.cases.case import Case
 from cdu_verif.cases.jobs import JobCases
 from cdu_verif.cases.sfpr import random_scales
-from cdu_verif.content.payloads import bit_patterns
+from cdu_verif.content.payloads import bit_patterns, how_fields, scaling
 from cdu_verif.content.tensors import mx_settings
 from cdu_verif.content.values import generator, integers
 from cdu_verif.simulation.ports import Ports
@@ -52,7 +54,7 @@ class _Word:
 class ValueJob:
     """A job and its data: ``values`` (beats, 8), int8 or codes for the back end, and ``scales`` (scale_groups,).
 
-    Affine modes have ``settings``, mode mx has ``mx``; ``offsets`` accompany the scales, int16 (scale_groups,); ``ranges`` of
+    ``how`` are the settings of the mode; ``offsets`` accompany the scales, int16 (scale_groups,); ``ranges`` of
     the blocks in the order of the payload, (blocks, 1), for the back end.
     """
 
@@ -60,23 +62,21 @@ class ValueJob:
     bank: int
     values: Tensor
     scales: Tensor
-    settings: AffineSettings | None
+    how: How
     offsets: Tensor
     ranges: Ranges | None = None
-    mx: MxSettings | None = None
 
     @property
     def descriptor(self) -> dict[str, Any]:
         """Return the fields of :class:`cdu.words.Job`."""
         view = self.view
         counts = {"beats": view.beats, "row_beats": view.row_beats, "channel_rows": view.channel_rows}
-        seed = self.settings.seed if self.settings else 0
-        how = self.tag(last=True)["quantizer"]
-        return {"mode": int(view.mode), "bank": self.bank, **counts, "quantizer": how, "seed": seed}
+        seed = seed_of(self.how)
+        return {"mode": int(view.mode), "bank": self.bank, **counts, "how": how_fields(self.how), "seed": seed}
 
     def tag(self, last: bool) -> dict[str, Any]:
         """Return the fields of :class:`cdu.words.BlockTag`."""
-        return Tag(self.view.mode, self.bank, int(last), self.settings, mx=self.mx).fields
+        return Tag(self.view.mode, self.bank, int(last), self.how).fields
 
     @property
     def tiles(self) -> list[tuple[int, int]]:
@@ -332,9 +332,9 @@ class _Front(_ValueSide):
             kinds = torch.tensor([math.inf, -math.inf, math.nan])
             values = torch.where(odd, kinds[integers(rng, 0, 2, *values.shape)], values)
         beats = arrangement.to_beats(arrangement.padded(values.to(DTYPES[config.dtype]), view), view)
-        mx = mx_settings(rng) if view.mode is Mode.MX else None
-        settings, offsets = random_settings(rng, view.mode), _random_offsets(rng, view)
-        return ValueJob(view, rng.randint(0, 1), beats, scales, settings, offsets, mx=mx)
+        how = mx_settings(rng) if view.mode is Mode.MX else random_settings(rng, view.mode)
+        offsets = _random_offsets(rng, view)
+        return ValueJob(view, rng.randint(0, 1), beats, scales, how, offsets)
 
     def streams(self, config: CduConfig, ports: Ports, rng: Random, jobs: Sequence[ValueJob], faults: float) -> _Streams:
         """Return the streams with values in, words for the alignment buffer out."""
@@ -349,9 +349,9 @@ class _Front(_ValueSide):
             if job.view.mode is Mode.BYPASS:
                 streams.expect("raw", _float_words(ports, "raw", _cut(patterns, config.port_beats)))
                 continue
-            if job.mx:
-                how = {"format": job.mx.kind.number, "rceil": job.mx.rule is ScaleRule.RCEIL}
-                streams.expect("mx", _float_words(ports, "mx", _cut(patterns, config.port_beats), scaling=how))
+            if isinstance(job.how, MxSettings):
+                words = _cut(patterns, config.port_beats)
+                streams.expect("mx", _float_words(ports, "mx", words, scaling=scaling(job.how)))
                 continue
             values = _from_patterns(patterns, config)
             binary = job.view.mode is Mode.BRC
@@ -417,14 +417,14 @@ def _as_received(words: Sequence[_Word], beats: int, per_word: int, events: Coun
 
 def _integers(job: ValueJob, offsets: Tensor) -> Tensor:
     """Return the integers of a job's int8 values or codes with these offsets of the channels, (beats, 8)."""
-    if job.settings is None or job.ranges is None:
+    if not isinstance(job.how, AffineSettings) or job.ranges is None:
         return job.values
     blocks = blocks_of_beats(job.view)
     if job.view.mode is Mode.ACTNN:
         blocks = blocks // TILE_BLOCKS * TILE_BLOCKS
     ranges = Ranges(*(part[blocks] for part in (job.ranges.low, job.ranges.mantissa, job.ranges.exponent)))
     added = _beat_offsets(job, offsets) if job.view.mode.has_offsets else torch.zeros_like(ranges.low)
-    return decoded(job.view.mode, job.settings, job.values.view(torch.uint8), ranges, added)
+    return decoded(job.view.mode, job.how, job.values.view(torch.uint8), ranges, added)
 
 
 def _scales(rng: Random, bits: int, view: MatrixView, usual: tuple[int, int], any_of: tuple[int, int]) -> Tensor:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 from actcodec.backends.job import DTYPES, Job
-from cdu.words import Coding, Quantizer, Scaling
 from cdu_spec.affine import CODE_BITS, AffineSettings
-from cdu_spec.bitstream import Coder, Mode
+from cdu_spec.coding import How, ShiftCoding, seed_of
 from cdu_spec.geometry import LANES
 from cdu_spec.mx import MxSettings, ScaleRule
 from cdu_spec.port_fields import pack
@@ -31,16 +29,18 @@ def descriptor(job: Job, bank: int = 0) -> dict[str, Any]:
         "beats": job.beats,
         "row_beats": job.row_beats,
         "channel_rows": job.channel_rows,
-        "quantizer": how(job),
-        "seed": job.settings.seed if job.settings else 0,
+        "how": how_fields(job.how),
+        "seed": seed_of(job.how),
     }
 
 
-def how(job: Job) -> dict[str, int]:
-    """Return the field ``quantizer`` of a job, with the content that the job's mode gives it."""
-    if job.mode is Mode.JPEG_ACT:
-        return coding(job.coder, job.point)
-    return mx_scaling(job.mx) if job.mx else quantizer(job.settings)
+def how_fields(how: How) -> dict[str, dict[str, int]]:
+    """Return settings as the fields of :class:`cdu.words.How`."""
+    if isinstance(how, ShiftCoding):
+        return {"shifts": {"coder": how.coder, "point": how.point}}
+    if isinstance(how, MxSettings):
+        return {"mx": scaling(how)}
+    return {"affine": quantizer(how)}
 
 
 def quantizer(settings: AffineSettings | None) -> dict[str, int]:
@@ -56,35 +56,9 @@ def quantizer(settings: AffineSettings | None) -> dict[str, int]:
     }
 
 
-def coding(coder: Coder = Coder.ZVC, point: int = 0) -> dict[str, int]:
-    """Return coder and reconstruction point, a :class:`cdu.words.Coding`, as the fields of the Quantizer that they replace."""
-    return dict(_coding(coder, point))
-
-
-def mx_scaling(settings: MxSettings) -> dict[str, int]:
-    """Return :func:`scaling` of these settings."""
-    return scaling(settings.kind.number, settings.rule is ScaleRule.RCEIL)
-
-
-def scaling(number: int, rceil: bool) -> dict[str, int]:
-    """Return format and rule of mode mx, a :class:`cdu.words.Scaling`, as the fields of the Quantizer that they replace."""
-    return dict(_scaling(number, rceil))
-
-
-# Cached because Amaranth's constants are slow, and every word of a case has one.
-@cache
-def _coding(coder: Coder, point: int) -> dict[str, int]:
-    return _in_place(Coding().const({"coder": coder, "point": point}))
-
-
-@cache
-def _scaling(number: int, rceil: bool) -> dict[str, int]:
-    return _in_place(Scaling().const({"format": number, "rceil": rceil}))
-
-
-def _in_place(other: Any) -> dict[str, int]:
-    fields = Quantizer().from_bits(other.as_bits())
-    return {name: int(getattr(fields, name)) for name, _ in Quantizer()}
+def scaling(settings: MxSettings) -> dict[str, int]:
+    """Return settings as a :class:`cdu.words.Scaling`."""
+    return {"format": settings.kind.number, "rceil": int(settings.rule is ScaleRule.RCEIL)}
 
 
 def float_bytes(values: Tensor) -> bytes:

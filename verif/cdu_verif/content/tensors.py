@@ -14,9 +14,12 @@ from actcodec.golden.blocks import by_channel, to_payload_order, untiled
 from actcodec.golden.sfpr import scales
 from cdu_spec import dqt
 from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, SEED_BITS, AffineSettings
-from cdu_spec.bitstream import Coder, Header, MatrixView, Mode
+from cdu_spec.bitstream import Header
+from cdu_spec.coding import How, ShiftCoding
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, VALUE_BITS
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.sfpr import PUBLISHED_S, SCALE_EXPONENT_LIMIT, VALUE_MAX, VALUE_MIN
@@ -101,11 +104,11 @@ def of_tensor(
     tables: Sequence[str] = TABLES,
     coder: Coder | None = None,
     factors: Sequence[float] = (PUBLISHED_S, 1.0, 4.0),
-    mx: MxSettings | None = None,
+    how: How = None,
 ) -> Exchange:
     """Return jobs and golden results of a given tensor, whose dtype is the configuration's.
 
-    S of its scales is one of the ``factors``; ``tables`` and ``coder`` as in :func:`exchange`; default of ``mx``: any
+    S of its scales is one of the ``factors``; ``tables`` and ``coder`` as in :func:`exchange`; default of ``how``: any
     settings.
     """
     form, shape = config.dtype, tuple(x.shape)
@@ -122,37 +125,39 @@ def of_tensor(
     precision: tuple[int, int] = (config.const_bits, config.pass1_bits) if mode.has_dct else (0, 0)
     shifts = payload_shifts(dqt.shifts(rng.choice(list(tables)))) if mode.has_dct else ()
     rounding = config.rounding_mode if mode.has_dct else None
-    settings, offsets = None, torch.zeros(0, dtype=torch.int16)
+    how, offsets = how or _any_how(config, rng, mode, coder), torch.zeros(0, dtype=torch.int16)
     if mode.is_affine:
-        settings = affine_settings(rng, mode)
         k, r = _wide_scales(k)
     if mode.has_offsets:
         reach = rng.choice((100, 1 << (BASE_BITS - 1)))
         offsets = torch.randint(-reach, reach, (view.channels,), generator=generator(rng)).to(torch.int16)
-    if mode is Mode.MX:
-        mx = mx or mx_settings(rng)
-    point = 0
-    if mode is not Mode.JPEG_ACT:
-        coder = Coder.ZVC
-    elif config.has_gmc:
-        coder, point = rng.choice(config.built_coders) if coder is None else coder, rng.randint(0, MAX_POINT)
     beats = beats_in(x, view)
-    job = compression_job(view, form, k, shifts, *precision, rounding, settings, offsets, coder or Coder.ZVC, mx)
+    job = compression_job(view, form, k, shifts, *precision, rounding, how, offsets)
     golden = TorchBackend()
     payload = golden.compress(job, beats)
-    if settings:
-        header = Header.of_settings(mode, form, shape, payload.numel(), settings)
-    else:
-        header = Header(mode, form, shape, payload.numel(), *precision, coder=coder or Coder.ZVC, point=point, mx=mx)
+    header = Header(mode, form, shape, payload.numel(), *precision, how)
     back = decompression_job(header, shifts, r, offsets)
     return Exchange(f"{mode.label} {shape} {kind}", job, back, beats, bytes(payload.tolist()), golden.decompress(back, payload))
 
 
 def first_pass(item: Exchange) -> Exchange:
     """Return the statistics of a tensor of mode division, which is only compressed to them: nothing is restored."""
-    job = replace(item.compression, settings=AffineSettings(statistics=True))
+    job = replace(item.compression, how=AffineSettings(statistics=True))
     payload = bytes(TorchBackend().compress(job, item.beats).tolist())
     return replace(item, name=f"{item.name}, statistics", compression=job, payload=payload, restored=item.beats[:0])
+
+
+def _any_how(config: CduConfig, rng: Random, mode: Mode, coder: Coder | None) -> How:
+    """Return any settings that a mode takes in a unit of this configuration, with the given coder of jpeg-act if any."""
+    if mode.is_affine:
+        return affine_settings(rng, mode)
+    if mode is Mode.MX:
+        return mx_settings(rng)
+    if not mode.has_dct:
+        return None
+    if not config.has_gmc:
+        return ShiftCoding(coder or Coder.ZVC)
+    return ShiftCoding(rng.choice(config.built_coders) if coder is None else coder, rng.randint(0, MAX_POINT))
 
 
 def affine_settings(rng: Random, mode: Mode) -> AffineSettings:
@@ -197,8 +202,8 @@ def incompressible(config: CduConfig, rng: Random, shape: tuple[int, ...], coder
     payload = gmc.encode(ordered)[0] if coder is Coder.GMC else zvc.encode(ordered)
     x = untiled(samples, view).reshape(shape).to(DTYPES[config.dtype])
     ones, shifts = torch.ones(view.channels), (0,) * BLOCK_VALUES
-    job = compression_job(view, config.dtype, ones, shifts, *bits, config.rounding_mode, coder=coder)
-    header = Header(Mode.JPEG_ACT, config.dtype, shape, payload.numel(), *bits, coder=coder)
+    job = compression_job(view, config.dtype, ones, shifts, *bits, config.rounding_mode, ShiftCoding(coder))
+    header = Header(Mode.JPEG_ACT, config.dtype, shape, payload.numel(), *bits, ShiftCoding(coder))
     back = decompression_job(header, shifts, ones)
     golden, beats = TorchBackend(), beats_in(x, view)
     raw = bytes(payload.tolist())

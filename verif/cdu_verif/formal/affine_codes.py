@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cdu_spec.affine import BASE_BITS, DECODED_BITS, FRACTION_BITS, MANTISSA_BITS, MAX_EXPONENT, RECIPROCAL_SHIFT
-from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+from cdu_spec.modes import Mode
 from cdu_spec.randomness import ROTATIONS, ROUND_CONSTANTS, SBOX, SECOND_ROTATION, STATE_WORDS, WORD_BITS
 from cdu_spec.registers import COUNT_BITS
 
@@ -67,7 +67,7 @@ def quantizer_harness(device: BoundDevice, modes: tuple[Mode, ...], lanes: tuple
         "SECOND_ROTATION": SECOND_ROTATION,
         "NUMBER_BITS": COUNT_BITS - (BLOCK_SIDE - 1).bit_length(),
     }
-    settings = [f"tag.quantizer.{name}" for name in (*_QUANTIZER, "stochastic", "statistics")]
+    settings = [f"tag.how.affine.{name}" for name in (*_QUANTIZER, "stochastic", "statistics")]
     ports = {
         **fields(device, "i__payload", "values", "ends", "tag.mode", *settings, *_RANGE, "seed", "number"),
         **fields(device, "o__payload", "values"),

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from cdu.delivery.blocks import only
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 
 from cdu_verif.formal import promises
 from cdu_verif.formal.binding import fields, instance

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cdu.coding.block_store import BlockPart
 from cdu.coding.gmc_words import A_BITS, B_BITS, BODY_AT, COLUMN_BITS, FIELDS_BITS, MASK_BITS
-from cdu.words import Coding
 from cdu_spec import gmc
 from cdu_spec.geometry import VALUE_BITS
 
@@ -121,8 +120,7 @@ def store_harness(device: BoundDevice, lengths: bool) -> str:
         "SLICE_BYTES": _SLICE_BITS // 8,
         "MOST_BYTES": gmc.MAX_WRITTEN_BLOCK_BYTES,
     }
-    quantizer, point = device.offset("o__payload", "tag", "quantizer"), Coding()["point"]
-    tag = f"o__payload[{quantizer + point.offset} +: {point.width}]"
+    tag = device.field("o__payload", "tag", "how", "shifts", "point")
     ports = {
         **fields(device, "i__payload", "data", "ends", "category", "tag"),
         **fields(device, "o__payload", "data", "ends", "count"),

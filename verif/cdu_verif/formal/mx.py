@@ -7,8 +7,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from cdu.parts.mx_words import BLOCK_ROWS, CODE_BITS, FORMAT_BITS
 from cdu.values.mx_element import BlockTerms, WaitingValue, code_of, kept_bits, magnitude_key, shifted_value
-from cdu_spec.bitstream import Dtype
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Dtype
 from cdu_spec.mx import BlockFormat
 
 from cdu_verif.formal.binding import fields, instance

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE
+from cdu_spec.modes import Mode
 
 from cdu_verif.formal.binding import concat, instance
 from cdu_verif.formal.device import BoundDevice

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cdu.quantizers.div_quantizer import DIVISOR_BITS
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.modes import Mode
 
 from cdu_verif.formal.binding import fields, instance, mask
 from cdu_verif.formal.device import BoundDevice
@@ -32,10 +32,11 @@ def tags(built: Built = lambda config: config) -> Promise:
         return "".join(
             instance(
                 "promised_tag",
-                {**modes, "QUANTIZER_BITS": device.width(port["name"], "tag", "quantizer")},
+                {**modes, "QUANTIZER_BITS": device.width(port["name"], "tag", "how")},
                 {
                     "valid": port["name"].replace("__payload", "__valid"),
-                    **{name: device.field(port["name"], "tag", name) for name in ("mode", "quantizer", "heads")},
+                    **{name: device.field(port["name"], "tag", name) for name in ("mode", "heads")},
+                    "quantizer": device.field(port["name"], "tag", "how"),
                 },
                 f"tag_of_{port['name']}",
             )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cdu.words import Range
 from cdu_spec.affine import BASE_BITS, MANTISSA_BITS, MAX_EXPONENT
-from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.modes import Mode
 
 from cdu_verif.formal.binding import concat, fields, instance
 from cdu_verif.formal.device import BoundDevice

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cdu.parts.mx_words import BLOCK_ROWS, FORMAT_BITS
-from cdu_spec.bitstream import MASK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.modes import MASK_BYTES, Mode
 from cdu_spec.mx import MX_FORMATS
 from cdu_spec.registers import COUNT_BITS
 
@@ -61,7 +61,7 @@ def mx_harness(config: CduConfig, device: BoundDevice, free_of_byte: int) -> str
     }
     formats = {
         f"{stream}_format": f"{stream}__payload[{device.offset(f'{stream}__payload', *path)} +: {FORMAT_BITS}]"
-        for stream, path in (("job", ("quantizer",)), ("mx", ("tag", "quantizer")))
+        for stream, path in (("job", ("how",)), ("mx", ("tag", "how")))
     }
     ports = {
         **fields(device, "i__payload", "data", "count", "last"),
@@ -70,7 +70,7 @@ def mx_harness(config: CduConfig, device: BoundDevice, free_of_byte: int) -> str
         **formats,
         "o_valid": concat([f"o__{lane}__valid" for lane in range(config.cdus)]),
     }
-    jobs = _small_jobs(device) | mask(range(FORMAT_BITS)) << device.offset("job__payload", "quantizer")
+    jobs = _small_jobs(device) | mask(range(FORMAT_BITS)) << device.offset("job__payload", "how")
     free = {"i__payload": free_bits(device, "i__payload", free_of_byte), "job__payload": jobs}
     return with_assumptions(device, instance("splitter_mx", parameters, ports), free)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 
 from cdu.delivery.blocks import only
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
+from cdu_spec.modes import Mode
 
 from cdu_verif.formal import promises
 from cdu_verif.formal.binding import concat, fields, instance

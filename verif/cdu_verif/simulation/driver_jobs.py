@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from actcodec.backends.job import Job
 from cdu_driver import Job as DriverJob
+from cdu_spec.affine import AffineSettings
+from cdu_spec.coding import ShiftCoding, coder_of, seed_of
+from cdu_spec.mx import MxSettings
 from cdu_spec.registers import pack_mx, pack_quantizer
 
 
@@ -17,20 +20,19 @@ def driver_job(job: Job, data: bytes | memoryview) -> DriverJob:
         data=data,
         scales=scale_bytes(job) if job.mode.has_scales else b"",
         shifts=job.shifts,
-        settings=job.settings,
+        how=job.how,
         offsets=offset_bytes(job),
-        coder=job.coder,
-        point=job.point,
-        mx=job.mx,
     )
 
 
 def settings_parts(job: Job) -> dict[str, Any]:
-    """Return the parts of a DMA descriptor with the settings of an affine mode and of mode mx: 0 in other modes."""
+    """Return the parts of a DMA descriptor with the settings of a mode: 0 in other modes."""
     return {
-        "quantizer": pack_quantizer(job.settings) if job.settings else 0,
-        "seed": job.settings.seed if job.settings else 0,
-        "mx_coding": pack_mx(job.mx) if job.mx else 0,
+        "quantizer": pack_quantizer(job.how) if isinstance(job.how, AffineSettings) else 0,
+        "seed": seed_of(job.how),
+        "mx_coding": pack_mx(job.how) if isinstance(job.how, MxSettings) else 0,
+        "coder": coder_of(job.how),
+        "point": job.how.point if isinstance(job.how, ShiftCoding) else 0,
     }
 
 

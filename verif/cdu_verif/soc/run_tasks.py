@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from actcodec.study.setup import TrainingSetup
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import DMA_ERRORS
+from cdu_spec.modes import Mode
 from cdu_spec.registers import register
 from cdu_tools import verilator
 from cdu_tools.errors import UserError

@@ -8,9 +8,11 @@ from dataclasses import dataclass, fields
 from random import Random
 
 from actcodec.backends.job import DTYPES, tensor_from_beats
-from cdu_spec.bitstream import SHIFT_TABLE_BYTES, MatrixView, Mode, pack_shifts
+from cdu_spec.bitstream import SHIFT_TABLE_BYTES, pack_shifts
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import row_major_strides, tensor_extents
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 from torch import Tensor
 
@@ -130,8 +132,8 @@ class Memory:
         golden = task.restored
         given = dict(zip("nchw", extents, strict=True)) | strides
         given |= {"mode": int(task.mode), "value_format": int(job.dtype), "room": len(item.payload)}
-        given |= {"coder": int(job.coder), "point": item.decompression.point}
         given |= settings_parts(job)
+        given |= {"point": settings_parts(item.decompression)["point"]}
         given |= {
             "tensor": self._add(float_bytes(task.values.contiguous())),
             "multipliers": self._add(scales_in_memory(item.compression, extents[1])),

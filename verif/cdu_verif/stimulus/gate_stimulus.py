@@ -9,9 +9,11 @@ from typing import Any
 import torch
 from actcodec.golden import blocks, dct, gmc, sfpr, shift_quantizer, zvc
 from cdu.delivery.blocks import HALVES
-from cdu_spec.bitstream import JPEG_GMC, Coder, MatrixView, Mode
+from cdu_spec.coding import ShiftCoding, known
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, LANES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import JPEG_GMC, Coder, Mode
 from cdu_spec.port_fields import pack
 from cdu_tools.errors import UserError
 from cdu_tools.near_names import advice
@@ -121,7 +123,7 @@ def _block_case(top: str, config: CduConfig, ports: Ports, item: Exchange, view:
     if top in CODER_BLOCKS:
         payload, count = torch.frombuffer(bytearray(item.payload), dtype=torch.uint8), item.beats.numel() // BLOCK_VALUES
         if CODER_BLOCKS[top] is Coder.GMC:
-            job = gmc_cases.job(gmc.decode(payload, count), point=item.decompression.point)
+            job = gmc_cases.job(gmc.decode(payload, count), point=known(item.decompression.how, ShiftCoding).point)
         else:
             job = block_streams.job(zvc.decode(payload, count).reshape(-1, LANES), Mode.SFPR_ZVC)
         found: Case = cases.case(ports, item.name, job)

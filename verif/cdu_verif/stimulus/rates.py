@@ -6,9 +6,11 @@ from math import ceil
 
 from actcodec.backends.job import Job
 from cdu_spec import gmc
-from cdu_spec.bitstream import MASK_BYTES, Coder, Mode, head_bytes
+from cdu_spec.affine import AffineSettings
+from cdu_spec.coding import code_bits, coder_of, head_bytes
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.modes import MASK_BYTES, Coder, Mode
 
 
 def rows_per_cycle(config: CduConfig, mode: Mode) -> float:
@@ -37,17 +39,17 @@ def least_cycles(config: CduConfig, job: Job, payload: bytes) -> float:
 
 def block_bytes(job: Job, payload: bytes) -> list[int]:
     """Length of every block of a payload."""
-    mode, bits = job.mode, job.settings.bits if job.settings else VALUE_BITS
+    mode, bits = job.mode, code_bits(job.how)
     if not mode.has_zvc:
         row = 1 if mode is Mode.BRC else bits
-        heads = head_bytes(mode, job.settings) if job.settings else 0
+        heads = head_bytes(mode, job.how) if isinstance(job.how, AffineSettings) else 0
         period = TILE_BLOCKS if mode is Mode.ACTNN else 1  # blocks, the first of which has the range of all
         return [
             row * min(BLOCK_SIDE, job.beats - begin) + (heads if begin // BLOCK_SIDE % period == 0 else 0)
             for begin in range(0, job.beats, BLOCK_SIDE)
         ]
     sizes, place = [], 0
-    while job.coder is Coder.GMC and place < len(payload):
+    while coder_of(job.how) is Coder.GMC and place < len(payload):
         sizes.append(gmc.block_bytes(payload[place]))
         place += sizes[-1]
     while place < len(payload):

@@ -18,8 +18,9 @@ from actcodec.policies.tables.modes import jpeg_act_policy
 from actcodec.study.data import Dataset
 from actcodec.study.experiment import Recipe, train
 from actcodec.study.recording import RecordingPolicy
-from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 from torch import Tensor
 

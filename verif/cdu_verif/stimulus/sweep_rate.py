@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cdu.delivery import verilog
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 from cdu_spec.registers import Channel
 from cdu_tools import verilator
 from cdu_tools.sources import sources_sha256

@@ -8,8 +8,9 @@ from functools import cached_property
 
 from actcodec.study.setup import TrainingSetup
 from cdu.delivery.blocks import HALVES
-from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 
 from cdu_verif.content.tensors import Exchange

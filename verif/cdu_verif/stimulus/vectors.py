@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 from cdu.delivery import generator
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Mode
 from cdu_spec.port_fields import pack
 from cdu_tools.files import write_whole
 

@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from cdu_spec.bitstream import MatrixView
+from cdu_spec.affine import AffineSettings
+from cdu_spec.matrix_view import MatrixView
 from torch import Tensor
 
 from actcodec.backends.job import DTYPES, Job
@@ -76,14 +77,14 @@ class NativeBackend(TorchBackend):
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
         x = host(x)
-        if job.mode not in ENCODERS or (job.settings is not None and job.settings.statistics):
+        if job.mode not in ENCODERS or (isinstance(job.how, AffineSettings) and job.how.statistics):
             return super().compress_tensor(x, view, job)
         return ENCODERS[job.mode](x, view, job)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
         """Implement :class:`~actcodec.backends.backend.Backend`; the golden model reports errors in a payload."""
         payload = host(payload)
-        least, most = view.payload_bounds(job.dtype, job.settings, job.coder, job.mx)
+        least, most = view.payload_bounds(job.dtype, job.how)
         if job.mode in DECODERS and least <= payload.numel() <= most:
             y = torch.empty(tuple(shape), dtype=DTYPES[job.dtype])
             if DECODERS[job.mode](payload, view, job, y):

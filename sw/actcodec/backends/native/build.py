@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from cdu_spec import affine, bitstream, geometry, gmc, huffman, jpeg, mx, randomness, sfpr
+from cdu_spec import affine, geometry, gmc, huffman, jpeg, modes, mx, randomness, sfpr
 from cdu_tools import cache
 from cdu_tools.compilers import cpp_compiler
 from cdu_tools.errors import UserError
@@ -65,7 +65,7 @@ def constants() -> str:
             (huffman, ("MAX_CODE_BITS",)),
             (jpeg, ("DC_MIN", "DC_MAX", "AC_LIMIT", "EOB", "ZRL", "ZRL_RUN", "MARKER")),
             (run_length, ("DC_BASE",)),
-            (bitstream, ("MASK_BYTES", "MAX_BLOCK_BYTES", "LOW_BYTES", "STEP_BYTES")),
+            (modes, ("MASK_BYTES", "MAX_BLOCK_BYTES", "LOW_BYTES", "STEP_BYTES")),
             (affine, ("BASE_BITS", "GROUP_VALUES", "MANTISSA_BITS", "MAX_EXPONENT", "FRACTION_BITS", "RECIPROCAL_SHIFT")),
             (affine, ("DECODED_BITS",)),
             (lorenzo, ("MAX_MAGNITUDE",)),
@@ -73,8 +73,8 @@ def constants() -> str:
         )
         for name in names
     }
-    numbers |= {f"DTYPE_{dtype.name}": int(dtype) for dtype in bitstream.Dtype}
-    numbers |= {f"CODER_{coder.name}": int(coder) for coder in bitstream.Coder}
+    numbers |= {f"DTYPE_{dtype.name}": int(dtype) for dtype in modes.Dtype}
+    numbers |= {f"CODER_{coder.name}": int(coder) for coder in modes.Coder}
     numbers |= {f"MX_{name}": getattr(mx, name) for name in ("SCALE_BIAS", "SCALE_MOST", "SCALE_NAN")}
     numbers |= {"MX_VALUES": mx.MX_VALUES, "NVFP4_VALUES": mx.NVFP4_FORMAT.values, "NVFP4_BITS": mx.NVFP4_FORMAT.bits}
     numbers |= {f"GMC_{name}": getattr(gmc, name) for name in _GMC_NUMBERS}

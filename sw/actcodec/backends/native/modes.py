@@ -10,14 +10,17 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import torch
-from cdu_spec.bitstream import Coder, MatrixView, Mode
+from cdu_spec.affine import AffineSettings
+from cdu_spec.coding import ShiftCoding, coder_of, known
 from cdu_spec.dct import pass_shifts
 from cdu_spec.geometry import LANES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.reconstruction import offsets
 from cdu_spec.rounding import Rounding
 from torch import Tensor
 
-from actcodec.backends.job import FORMATS, Job, settings_of
+from actcodec.backends.job import FORMATS, Job
 from actcodec.backends.native.kernels import NOTHING, kernels
 from actcodec.backends.transform import integer_basis, needs_64_bits
 
@@ -53,12 +56,12 @@ def _decode_sfpr_zvc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> 
 def _encode_jpeg_act(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     if job.rounding is None:
         raise ValueError("a jpeg-act job to compress needs a rounding rule")
-    scratch = _scratch(view, job.coder)
+    scratch = _scratch(view, coder_of(job.how))
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
     table = _bytes(job.shifts)
     transform = (integer_basis(job.const_bits), *pass_shifts(job.const_bits, job.pass1_bits))
     half_away = job.rounding is Rounding.HALF_AWAY
-    size = kernels()("jpeg_act_encode", x, FORMATS[x.dtype], *layout, *transform, table, half_away, job.coder, scratch)
+    size = kernels()("jpeg_act_encode", x, FORMATS[x.dtype], *layout, *transform, table, half_away, coder_of(job.how), scratch)
     return scratch[:size].clone()
 
 
@@ -66,7 +69,8 @@ def _decode_jpeg_act(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> 
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
     table = _bytes(job.shifts)
     transform = (integer_basis(job.const_bits), *pass_shifts(job.const_bits, job.pass1_bits))
-    steps = (table, _bytes(offsets(job.shifts, job.point)), job.coder)
+    offset = _bytes(offsets(job.shifts, known(job.how, ShiftCoding).point))
+    steps = (table, offset, coder_of(job.how))
     wide = needs_64_bits(job.const_bits, job.pass1_bits)
     return bool(kernels()("jpeg_act_decode", payload, payload.numel(), job.dtype, *layout, *transform, *steps, wide, y))
 
@@ -85,7 +89,7 @@ def _decode_brc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
 
 
 def _encode_division(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    settings = settings_of(job)
+    settings = known(job.how, AffineSettings)
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8)
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
     quantizer = (settings.bits, settings.step_log2, settings.block_range, settings.stochastic, settings.seed, job.first)
@@ -94,14 +98,14 @@ def _encode_division(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _decode_division(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    settings = settings_of(job)
+    settings = known(job.how, AffineSettings)
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
     quantizer = (settings.bits, settings.step_log2, settings.block_range)
     return bool(kernels()("division_decode", payload, job.dtype, *layout, *quantizer, y))
 
 
 def _encode_actnn(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    settings = settings_of(job)
+    settings = known(job.how, AffineSettings)
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8)
     quantizer = (settings.bits, settings.stochastic, settings.seed, job.first)
     kernels()("actnn_encode", x, FORMATS[x.dtype], x.numel(), float(job.scales[0]), *quantizer, payload)
@@ -109,11 +113,13 @@ def _encode_actnn(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _decode_actnn(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    return bool(kernels()("actnn_decode", payload, job.dtype, y.numel(), float(job.scales[0]), settings_of(job).bits, y))
+    return bool(
+        kernels()("actnn_decode", payload, job.dtype, y.numel(), float(job.scales[0]), known(job.how, AffineSettings).bits, y)
+    )
 
 
 def _encode_fixed(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    settings = settings_of(job)
+    settings = known(job.how, AffineSettings)
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8)
     layout = (view.rows, view.columns, view.row_beats, job.scales, _offsets(job))
     quantizer = (settings.bits, settings.step_log2, settings.stochastic, settings.seed, job.first)
@@ -122,14 +128,14 @@ def _encode_fixed(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _decode_fixed(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    settings = settings_of(job)
+    settings = known(job.how, AffineSettings)
     layout = (view.rows, view.columns, view.row_beats, job.scales, _offsets(job))
     kernels()("fixed_decode", payload, job.dtype, *layout, settings.bits, settings.step_log2, y)
     return True
 
 
 def _encode_masked(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    settings = settings_of(job)
+    settings = known(job.how, AffineSettings)
     scratch = torch.empty(view.payload_bounds(job.dtype, settings)[1], dtype=torch.uint8)
     layout = (view.rows, view.columns, view.row_beats, view.blocks, job.scales)
     quantizer = (settings.bits, settings.step_log2, settings.stochastic, settings.seed, job.first)
@@ -138,7 +144,7 @@ def _encode_masked(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _decode_masked(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    settings = settings_of(job)
+    settings = known(job.how, AffineSettings)
     layout = (view.rows, view.columns, view.row_beats, view.blocks, job.scales)
     quantizer = (settings.bits, settings.step_log2)
     return bool(kernels()("fixed_masked_decode", payload, payload.numel(), job.dtype, *layout, *quantizer, y))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from cdu_spec.bitstream import MatrixView
+from cdu_spec.matrix_view import MatrixView
 from torch import Tensor
 
 from actcodec.backends.job import FORMATS

@@ -7,10 +7,11 @@ import triton
 import triton.language as tl
 from cdu_spec import geometry
 from cdu_spec.affine import GROUP_VALUES as GROUP
-from cdu_spec.bitstream import head_bytes
+from cdu_spec.affine import AffineSettings
+from cdu_spec.coding import head_bytes, known
 from torch import Tensor
 
-from actcodec.backends.job import Job, settings_of
+from actcodec.backends.job import Job
 from actcodec.backends.triton.affine import (
     beats,
     codes_of,
@@ -94,14 +95,14 @@ def _decode_kernel(
 
 
 def _form(job: Job) -> dict[str, int]:
-    settings = settings_of(job)
+    settings = known(job.how, AffineSettings)
     sizes = {"group_bytes": headed_bytes(job.mode, settings), "head": head_bytes(job.mode, settings)}
     return {**sizes, "bits": settings.bits, "tile_groups": _TILE_GROUPS}
 
 
 def encode(x: Tensor, job: Job) -> Tensor:
     """Return the payload of a tensor as :func:`actcodec.golden.actnn.encode` does."""
-    settings, groups = settings_of(job), programs_for(x.numel(), GROUP)
+    settings, groups = known(job.how, AffineSettings), programs_for(x.numel(), GROUP)
     payload = torch.empty(groups * headed_bytes(job.mode, settings), dtype=torch.uint8, device=x.device)
     tensors = (bits_of(x), job.scales.to(x.device), payload)
     size = (x.numel(), groups, settings.seed)

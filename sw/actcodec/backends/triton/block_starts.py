@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from cdu_spec.bitstream import Coder
+from cdu_spec.modes import Coder
 from torch import Tensor
 
 from actcodec.backends.triton.constants import GMC_LONG_HEAD, GMC_SHORT_BYTES, MASK_BYTES

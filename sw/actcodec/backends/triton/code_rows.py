@@ -6,10 +6,13 @@ import torch
 import triton
 import triton.language as tl
 from cdu_spec import geometry
-from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.affine import AffineSettings
+from cdu_spec.coding import known
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from torch import Tensor
 
-from actcodec.backends.job import Job, settings_of
+from actcodec.backends.job import Job
 from actcodec.backends.triton.affine import beats, codes_of, fractions, load_codes, store_codes
 from actcodec.backends.triton.constants import BASE_MAX, BASE_MIN, LANES
 from actcodec.backends.triton.launch import PROGRAM_VALUES, bits_of, launch, programs_for
@@ -95,14 +98,14 @@ def _from_signs_kernel(payload_ptr: tl.tensor, y_ptr: tl.tensor, count: tl.tenso
 
 
 def _form(job: Job) -> dict[str, int]:
-    settings = settings_of(job)
+    settings = known(job.how, AffineSettings)
     quantizer = {"bits": settings.bits, "step_log2": settings.step_log2, "low": settings.fixed_low}
     return {**quantizer, "has_offsets": job.mode is Mode.BLPA, "tile_beats": _TILE_BEATS}
 
 
 def encode(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     """Return the payload of a tensor, equal to that of :func:`actcodec.golden.autoquant.encode` or ``blpa.encode``."""
-    settings, device = settings_of(job), x.device
+    settings, device = known(job.how, AffineSettings), x.device
     payload = torch.empty(view.beats * settings.bits, dtype=torch.uint8, device=device)
     tensors = (bits_of(x), job.scales.to(device), job.offsets.to(device), payload)
     layout = (view.rows, view.columns, view.row_beats, settings.seed)

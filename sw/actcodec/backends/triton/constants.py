@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import triton.language as tl
-from cdu_spec import affine, bitstream, geometry, gmc, sfpr
+from cdu_spec import affine, geometry, gmc, modes, sfpr
 
 from actcodec.golden import affine as golden_affine
 from actcodec.golden import shift_quantizer
@@ -16,8 +16,8 @@ TILE_BLOCKS = tl.constexpr(geometry.TILE_BLOCKS)
 VALUE_MIN, VALUE_MAX = tl.constexpr(sfpr.VALUE_MIN), tl.constexpr(sfpr.VALUE_MAX)
 COEFFICIENT_MIN = tl.constexpr(shift_quantizer.COEFFICIENT_MIN)
 COEFFICIENT_MAX = tl.constexpr(shift_quantizer.COEFFICIENT_MAX)
-MASK_BYTES = tl.constexpr(bitstream.MASK_BYTES)
-LOW_BYTES = tl.constexpr(bitstream.LOW_BYTES)
+MASK_BYTES = tl.constexpr(modes.MASK_BYTES)
+LOW_BYTES = tl.constexpr(modes.LOW_BYTES)
 BASE_MIN = tl.constexpr(-(1 << affine.BASE_BITS - 1))
 BASE_MAX = tl.constexpr((1 << affine.BASE_BITS - 1) - 1)
 MAX_SPREAD = tl.constexpr(golden_affine.MAX_SPREAD)

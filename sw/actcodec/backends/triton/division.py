@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from cdu_spec.bitstream import MatrixView, head_bytes
+from cdu_spec.affine import AffineSettings
+from cdu_spec.coding import head_bytes, known
+from cdu_spec.matrix_view import MatrixView
 from torch import Tensor
 
-from actcodec.backends.job import Job, settings_of
+from actcodec.backends.job import Job
 from actcodec.backends.triton.affine import (
     beats,
     codes_of,
@@ -118,7 +120,7 @@ def _layout(view: MatrixView) -> tuple[int, ...]:
 
 
 def _form(job: Job) -> dict[str, int]:
-    settings = settings_of(job)
+    settings = known(job.how, AffineSettings)
     sizes = {"block_bytes": headed_bytes(job.mode, settings), "head": head_bytes(job.mode, settings)}
     quantizer = {"bits": settings.bits, "step_log2": settings.step_log2, "block_range": settings.block_range}
     return {**sizes, **quantizer, "tile_blocks": PROGRAM_BLOCKS}
@@ -126,7 +128,7 @@ def _form(job: Job) -> dict[str, int]:
 
 def encode(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     """Return the payload of a tensor as :func:`actcodec.golden.division.encode` does."""
-    settings = settings_of(job)
+    settings = known(job.how, AffineSettings)
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8, device=x.device)
     tensors = (bits_of(x), job.scales.to(x.device), payload)
     programs = programs_for(view.blocks, PROGRAM_BLOCKS)

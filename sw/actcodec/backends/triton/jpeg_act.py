@@ -7,9 +7,10 @@ from functools import lru_cache
 import torch
 import triton
 import triton.language as tl
-from cdu_spec.bitstream import MatrixView
+from cdu_spec.coding import ShiftCoding, known
 from cdu_spec.dct import pass_shifts
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.matrix_view import MatrixView
 from cdu_spec.reconstruction import offsets
 from cdu_spec.rounding import Rounding
 from torch import Tensor
@@ -141,7 +142,7 @@ def forward(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 def inverse(q: Tensor, view: MatrixView, job: Job, y: Tensor) -> None:
     """Decode quantised coefficients to ``y``, a tensor of this view; inverse of :func:`forward`."""
     device = q.device
-    tables = (job.shifts, offsets(job.shifts, job.point))
+    tables = (job.shifts, offsets(job.shifts, known(job.how, ShiftCoding).point))
     tensors = (job.scales.to(device), integer_basis(job.const_bits, device), *(_table(one, device) for one in tables))
     layout = (view.rows, view.columns, view.channel_rows, view.row_beats, view.blocks)
     sums = tl.int64 if needs_64_bits(job.const_bits, job.pass1_bits) else tl.int32

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import torch
-from cdu_spec.bitstream import Coder, MatrixView, Mode
+from cdu_spec.affine import AffineSettings
+from cdu_spec.coding import coder_of, known
 from cdu_spec.geometry import BLOCK_VALUES, LANES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from torch import Tensor
 
-from actcodec.backends.job import Job, settings_of
+from actcodec.backends.job import Job
 from actcodec.backends.triton import actnn, code_rows, division, gmc_decoder, gmc_encoder, jpeg_act, sfpr, zvc
 from actcodec.backends.triton.block_starts import block_starts
 from actcodec.golden.heads import check_heads
@@ -49,14 +52,14 @@ def _decode_sfpr_zvc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> 
 
 def _encode_jpeg_act(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     q = jpeg_act.forward(x, view, job)
-    return gmc_encoder.encode(q) if job.coder is Coder.GMC else zvc.encode(q)
+    return gmc_encoder.encode(q) if coder_of(job.how) is Coder.GMC else zvc.encode(q)
 
 
 def _decode_jpeg_act(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    starts = block_starts(payload, view.blocks, job.coder)
+    starts = block_starts(payload, view.blocks, coder_of(job.how))
     if starts is None:
         return False
-    q = (gmc_decoder if job.coder is Coder.GMC else zvc).decode_at(payload, starts)
+    q = (gmc_decoder if coder_of(job.how) is Coder.GMC else zvc).decode_at(payload, starts)
     jpeg_act.inverse(q, view, job, y)
     return True
 
@@ -71,7 +74,7 @@ def _decode_brc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
 
 
 def _decode_division(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    check_heads(payload, job.mode, settings_of(job))
+    check_heads(payload, job.mode, known(job.how, AffineSettings))
     division.decode(payload, view, job, y)
     return True
 
@@ -81,7 +84,7 @@ def _encode_actnn(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _decode_actnn(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    check_heads(payload, job.mode, settings_of(job))
+    check_heads(payload, job.mode, known(job.how, AffineSettings))
     actnn.decode(payload, job, y)
     return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from cdu_spec.bitstream import MatrixView
+from cdu_spec.matrix_view import MatrixView
 from torch import Tensor
 
 from actcodec.backends.triton.constants import BLOCK_VALUES, LANES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from cdu_spec import bitstream, geometry
+from cdu_spec import geometry, modes
 from torch import Tensor
 
 from actcodec.backends.triton.constants import BLOCK_VALUES, LANES, MASK_BYTES
@@ -59,7 +59,7 @@ def encode(q: Tensor) -> Tensor:
     programs = programs_for(blocks, PROGRAM_BLOCKS)
     counts = torch.empty(blocks, dtype=torch.int32, device=q.device)
     launch(_counts_kernel, programs, q, counts, blocks, tile_blocks=PROGRAM_BLOCKS)
-    ends = counts.add_(bitstream.MASK_BYTES).cumsum(0)
+    ends = counts.add_(modes.MASK_BYTES).cumsum(0)
     payload = torch.empty(int(ends[-1]), dtype=torch.uint8, device=q.device)
     launch(_pack_kernel, programs, q, ends, payload, blocks, tile_blocks=PROGRAM_BLOCKS)
     return payload

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.bitstream import Header, MatrixView, Mode
+from cdu_spec.bitstream import Header
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_spec.sfpr import SCALE_BITS, VALUE_MAX
 from torch import Tensor
 

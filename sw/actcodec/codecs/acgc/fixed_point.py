@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.bitstream import Mode
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 from cdu_tools.numbers import is_whole
 from torch import Tensor

@@ -21,9 +21,12 @@ from math import sqrt
 import torch
 from cdu_spec import dqt
 from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings
-from cdu_spec.bitstream import Coder, Header, MatrixView, Mode
+from cdu_spec.bitstream import Header
+from cdu_spec.coding import ShiftCoding
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.sfpr import SFPR_RECIPROCAL_BITS, VALUE_MAX
 from cdu_tools.errors import UserError
@@ -176,18 +179,18 @@ class SteeredCodec(RandomCodec):
         view = MatrixView.of(x.shape, mode)
         if mode.is_affine:
             settings = AffineSettings(setting.bits, BASE_BITS - setting.bits, seed=self._seeds.next())
-            payload = self.arithmetic.compress_tensor(x, view, compression_job(view, form, setting.k, settings=settings))
-            header = Header.of_settings(mode, form, tuple(x.shape), payload.numel(), settings)
+            payload = self.arithmetic.compress_tensor(x, view, compression_job(view, form, setting.k, how=settings))
+            header = Header(mode, form, tuple(x.shape), payload.numel(), how=settings)
             return Compressed(header, (), reciprocals(setting.k).to(x.device), payload)
         r = reciprocals(setting.k, SFPR_RECIPROCAL_BITS).to(x.device)
         if not mode.has_dct:
             payload = self.arithmetic.compress_tensor(x, view, compression_job(view, form, setting.k))
             return Compressed(Header(mode, form, tuple(x.shape), payload.numel()), (), r, payload)
         shifts = (setting.shift,) * BLOCK_VALUES
-        bits = (self.const_bits, self.pass1_bits)
-        job = compression_job(view, form, setting.k, shifts, *bits, self._precision.rounding_mode, coder=self._coder)
+        bits, how = (self.const_bits, self.pass1_bits), ShiftCoding(self._coder, setting.point)
+        job = compression_job(view, form, setting.k, shifts, *bits, self._precision.rounding_mode, how)
         payload = self.arithmetic.compress_tensor(x, view, job)
-        header = Header(mode, form, tuple(x.shape), payload.numel(), *bits, coder=self._coder, point=setting.point)
+        header = Header(mode, form, tuple(x.shape), payload.numel(), *bits, how)
         return Compressed(header, shifts, r, payload)
 
     def compress(self, x: Tensor) -> Compressed:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 from cdu_spec.affine import CODE_BITS, GROUP_VALUES
-from cdu_spec.bitstream import Mode
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 from cdu_tools.texts import extents
 from torch import Tensor

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import torch
 from cdu_spec.affine import GROUP_VALUES
-from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 from cdu_tools.numbers import is_whole
 from cdu_tools.texts import extents

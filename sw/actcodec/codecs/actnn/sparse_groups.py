@@ -12,7 +12,7 @@ from math import prod
 
 import torch
 from cdu_spec.affine import GROUP_VALUES
-from cdu_spec.bitstream import Mode
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 from torch import Tensor
 

@@ -9,8 +9,11 @@ from math import prod
 
 import torch
 from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings, RangeKind
-from cdu_spec.bitstream import Header, MatrixView, Mode, check_settings
+from cdu_spec.bitstream import Header
+from cdu_spec.coding import checked
 from cdu_spec.config import CduConfig
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 from cdu_tools.texts import extents
 from torch import Tensor
@@ -65,7 +68,7 @@ class AffineCodec(RandomCodec):
         self._stochastic = rounding == STOCHASTIC
         self._seeds = TensorSeeds(getattr(self, "seed", 0), self.mode)
         self._backend = backend(self.backend)
-        check_settings(self.mode, self._settings())
+        checked(self.mode, self._settings())
 
     def compress(self, x: Tensor) -> Compressed:
         """Implement :class:`Codec`. Every call draws new random numbers."""
@@ -87,9 +90,9 @@ class AffineCodec(RandomCodec):
         found = plan.settings
         seed = self._seeds.next()
         settings = AffineSettings(found.bits, found.step_log2, self._stochastic, found.block_range, seed)
-        job = compression_job(view, form, plan.k, settings=settings, offsets=plan.offsets)
+        job = compression_job(view, form, plan.k, how=settings, offsets=plan.offsets)
         payload = self._backend.compress_tensor(x, view, job)
-        header = Header.of_settings(self.mode, form, tuple(x.shape), payload.numel(), settings)
+        header = Header(self.mode, form, tuple(x.shape), payload.numel(), how=settings)
         return Compressed(header, (), reciprocals(plan.k), payload, plan.offsets)
 
     def decompress(self, compressed: Packed) -> Tensor:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import torch
 from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings
-from cdu_spec.bitstream import MatrixView
 from cdu_spec.geometry import BLOCK_SIDE
+from cdu_spec.matrix_view import MatrixView
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 from cdu_tools.errors import UserError
 from torch import Tensor

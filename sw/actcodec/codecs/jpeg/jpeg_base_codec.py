@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import torch
 from cdu_spec import dqt as tables
-from cdu_spec.bitstream import JPEG_BASE, MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.dct import IEEE1180
 from cdu_spec.geometry import LANES
 from cdu_spec.jpeg import ZIGZAG
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import JPEG_BASE, Mode
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.errors import UserError

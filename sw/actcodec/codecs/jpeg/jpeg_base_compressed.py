@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.bitstream import JPEG_BASE, Header, MatrixView, Mode
+from cdu_spec.bitstream import Header
 from cdu_spec.geometry import LANES
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import JPEG_BASE, Mode
 from torch import Tensor
 from torch.nn.functional import pad
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from cdu_spec.bitstream import COEFFICIENT_ORDER, Coder, MatrixView, Mode
+from cdu_spec.bitstream import COEFFICIENT_ORDER
+from cdu_spec.coding import coder_of
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 from cdu_spec.huffman import STANDARD, HuffmanTables
 from cdu_spec.jpeg import ZIGZAG
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Mode
 from cdu_tools.errors import UserError
 from torch import Tensor
 
@@ -70,7 +73,7 @@ def _coded_anew(packed: Compressed | JpegBaseCompressed, blocks: slice) -> tuple
     if isinstance(packed, JpegBaseCompressed):
         kind = STANDARD_TABLES if packed.header.tables == STANDARD else OPTIMAL_TABLES
         return encode(packed.coefficients()[blocks], kind)
-    coder = gmc if packed.header.coder is Coder.GMC else zvc
+    coder = gmc if coder_of(packed.header.how) is Coder.GMC else zvc
     by_column = coder.decode(packed.payload, packed.header.view.blocks).flatten(1).to(torch.int16)
     return encode(by_column[blocks, list(_in_zigzag(range(BLOCK_VALUES)))])
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.bitstream import Header, MatrixView, Mode
+from cdu_spec.bitstream import Header
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_spec.mx import NVFP4, MxSettings, ScaleRule
 from cdu_tools.errors import UserError
 from torch import Tensor
@@ -54,9 +56,10 @@ class MxInt8Codec(Codec):
         form = check_input(x)
         check_finite(x, self._backend)
         view, no_scales = MatrixView.of(x.shape, Mode.MX), torch.zeros(0, device=x.device)
-        job = compression_job(view, form, no_scales, mx=MxSettings(self.name, ScaleRule(self.scale)))
+        how = MxSettings(self.name, ScaleRule(self.scale))
+        job = compression_job(view, form, no_scales, how=how)
         payload = self._backend.compress_tensor(x.detach(), view, job)
-        header = Header(Mode.MX, form, tuple(x.shape), payload.numel(), mx=MxSettings(self.name))
+        header = Header(Mode.MX, form, tuple(x.shape), payload.numel(), how=how)
         return Compressed(header, (), no_scales, payload)
 
     def decompress(self, compressed: Packed) -> Tensor:

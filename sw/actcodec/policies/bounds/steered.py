@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
+from cdu_spec.coding import ShiftCoding
 from cdu_tools.errors import UserError
 from cdu_tools.numbers import is_whole
 from torch import Tensor
@@ -142,7 +143,8 @@ class _SteeredSlotCodec(SlotCodec[SteeredSlot, SteeredCodec]):
         """Return error over allowed error by reconstruction point; root mean square over channels if bounds are by channel."""
         found = {}
         for point in self._codec.points_of(packed.header.mode):
-            restored = self._codec.decompress(replace(packed, header=replace(packed.header, point=point)))
+            how = replace(packed.header.how, point=point) if isinstance(packed.header.how, ShiftCoding) else packed.header.how
+            restored = self._codec.decompress(replace(packed, header=replace(packed.header, how=how)))
             squares = (restored.double() - x.detach().double()).square_()
             by_scale = squares.view(1, 1, -1) if len(allowed) == 1 else by_channel(squares, scale_view(x.shape))
             found[point] = rms(by_scale.mean((0, 2)).sqrt_().cpu() / allowed)

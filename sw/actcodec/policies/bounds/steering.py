@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 
-from cdu_spec.bitstream import Mode
+from cdu_spec.modes import Mode
 
 from actcodec.codecs.acgc.steered_codec import SteeredCodec
 

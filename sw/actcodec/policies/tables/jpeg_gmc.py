@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdu_spec.bitstream import JPEG_GMC
+from cdu_spec.modes import JPEG_GMC
 
 from actcodec import codecs
 from actcodec.policies.groups.norm_groups import GroupPolicy, copy_codec

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.bitstream import MASK_BYTES
 from cdu_spec.geometry import BLOCK_VALUES, VALUE_BITS
+from cdu_spec.modes import MASK_BYTES
 from cdu_tools.errors import UserError
 from cdu_tools.near_names import unknown
 from torch import Tensor

@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.bitstream import MASK_BYTES, Coder, Dtype, Header, MatrixView, Mode
+from cdu_spec.bitstream import Header
+from cdu_spec.coding import ShiftCoding
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 from cdu_spec.jpeg import ZIGZAG
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import MASK_BYTES, Coder, Dtype, Mode
 from cdu_spec.sfpr import SFPR_RECIPROCAL_BITS
 from torch import Tensor
 
@@ -102,7 +105,9 @@ def _stream_bytes(tensor: _Transformed, quantizer: TableQuantizer, steps: Sequen
             payload = int(gmc_lengths(codes).sum())
         else:
             payload = MASK_BYTES * len(codes) + int(codes.count_nonzero())
-        coded = Header(Mode.JPEG_ACT, tensor.form, shape, payload, *precision, coder=quantizer.coder, point=quantizer.point)
+        coded = Header(
+            Mode.JPEG_ACT, tensor.form, shape, payload, *precision, how=ShiftCoding(quantizer.coder, quantizer.point)
+        )
         return coded.stream_bytes
     tables, segment = encode(codes[:, list(ZIGZAG)])
     in_order = tuple(steps[place] for place in ZIGZAG)

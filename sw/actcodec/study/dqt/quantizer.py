@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.bitstream import JPEG_BASE, JPEG_GMC, Coder, Mode
 from cdu_spec.dqt import DC_DIVISOR, LEAST_SHIFT, MAX_DIVISOR, MAX_SHIFT, Table, divisors
 from cdu_spec.dqt import shifts as shifts_of
+from cdu_spec.modes import JPEG_BASE, JPEG_GMC, Coder, Mode
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_tools.errors import UserError
 from cdu_tools.near_names import unknown

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from cdu_spec.bitstream import Coder
 from cdu_spec.dqt import Table
+from cdu_spec.modes import Coder
 from cdu_spec.reconstruction import point_of
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import PUBLISHED_S

@@ -108,7 +108,8 @@ def test_strided_input(name):
 )
 def test_residuals_and_maxima(shape, dtype, seed):
     """Check maxima against the definition, and residuals, whose means are rounded, within the error of float32 sums."""
-    from cdu_spec.bitstream import MatrixView, Mode
+    from cdu_spec.matrix_view import MatrixView
+    from cdu_spec.modes import Mode
 
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
     view, k = MatrixView.of(shape, Mode.DIVISION), torch.rand(shape[1]) + 0.5

@@ -9,7 +9,8 @@ from actcodec.backends.named import backend
 from actcodec.backends.streamed_backend import StreamedBackend
 from actcodec.golden.channel_statistics import channel_edges, channel_moments, channel_sums, squared_errors
 from actcodec.golden.sfpr import NonFiniteError, channel_maxima
-from cdu_spec.bitstream import STREAM_NAMES, BitstreamError
+from cdu_spec.bitstream import BitstreamError
+from cdu_spec.modes import STREAM_NAMES
 from cdu_tools.mapped import MappedFiles
 
 #: Rows that are shorter and longer than a piece, with padding and without, that share blocks or not; maps with odd heights.

@@ -7,7 +7,8 @@ from actcodec.codecs import TorchBackend
 from actcodec.golden import block_statistics, channel_statistics, sfpr
 from backend_cases import FLOATS, KINDS, OPTIONS, parts, refusal, same_bits, settings_of
 from cdu_spec import UserError
-from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from example_values import values_of
 from guarded_tensors import guarded_tensors
 from hypothesis import given, settings

@@ -6,7 +6,7 @@ import pytest
 import torch
 from actcodec.golden.block_starts import block_starts
 from backend_cases import PAYLOAD_CASES, decoded, extreme_coefficients, spoiled
-from cdu_spec.bitstream import Coder
+from cdu_spec.modes import Coder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from triton_here import DEVICE, MORE, needs_kernels

@@ -16,8 +16,8 @@ from actcodec.study import experiment
 from actcodec.study.data import load
 from actcodec.study.recording import RecordingPolicy
 from cdu_spec import UserError, dqt
-from cdu_spec.bitstream import Mode
 from cdu_spec.jpeg import ZIGZAG
+from cdu_spec.modes import Mode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -25,7 +25,7 @@ def maps(shape, seed, kind="conv"):
 
 def channel_step(packed):
     """Return the step of each channel in units of the values, and the multipliers."""
-    return 2.0**packed.header.step_log2 * packed.reciprocals.double(), 1 / packed.reciprocals.double()
+    return 2.0**packed.header.how.step_log2 * packed.reciprocals.double(), 1 / packed.reciprocals.double()
 
 
 @pytest.mark.parametrize("bits", CODE_BITS)
@@ -49,7 +49,7 @@ def test_division_scales_are_as_large_as_allowed(bits):
     _, k = channel_step(packed)
     blocks = x.double().view(2, 6, 2, 8, 3, 8)
     residual = (blocks - blocks.mean((3, 5), keepdim=True)).abs().amax((0, 2, 3, 4, 5))
-    half = (2**bits - 1) * 2**packed.header.step_log2 / 2
+    half = (2**bits - 1) * 2**packed.header.how.step_log2 / 2
     use = torch.maximum(residual * k / half, x.double().abs().amax((0, 2, 3)) * k / 32767)
     assert ((use > 0.999) & (use < 1.001)).all()
 
@@ -104,7 +104,7 @@ def test_error_bound_is_kept_with_the_fewest_bits(name, shape, seed, relative, k
     bound = relative * largest.clamp_min(1e-3)
     for rounding, factor in (("nearest", 1.0), ("stochastic", 2.0)):
         packed = actcodec.codec(name, error_bound=bound, rounding=rounding, scale_bits=24).compress(x)
-        bits = packed.header.bits
+        bits = packed.header.how.bits
         above, below = x.amax((0, 2, 3)).clamp_min(0), -x.amin((0, 2, 3)).clamp_max(0)
 
         def enough(bits, above=above, below=below):
@@ -167,7 +167,7 @@ def test_blpa_keeps_signs(bits, seed, mean):
     packed = actcodec.codec("blpa", bits=bits, gamma=1.0, beta=mean).compress(x)
     y = packed.decompress()
     # The range in steps is floor(beta) - 2^(bits-1) to floor(beta) + 2^(bits-1) - 1; zero has the steps -1 and 0 beside it.
-    middle = int(packed.offsets[0]) >> packed.header.step_log2
+    middle = int(packed.offsets[0]) >> packed.header.how.step_log2
     if abs(middle) <= 2 ** (bits - 1) - 1:
         assert torch.equal(y > 0, x >= 0)
 

@@ -6,7 +6,7 @@ import torch
 from actcodec.codecs import CODEC_NAMES, codec_options
 from actcodec.golden.sfpr import NonFiniteError
 from cdu_spec import UserError, dqt
-from cdu_spec.bitstream import AFFINE_MODES
+from cdu_spec.modes import AFFINE_MODES
 from cdu_spec.mx import NVFP4
 from cdu_spec.sfpr import SFPR_RECIPROCAL_BITS
 from example_values import values_of

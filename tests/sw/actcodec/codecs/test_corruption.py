@@ -8,7 +8,7 @@ import actcodec
 import pytest
 import torch
 from cdu_spec import BitstreamError
-from cdu_spec.bitstream import MODE_CODECS
+from cdu_spec.modes import MODE_CODECS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -195,8 +195,8 @@ def test_the_hardwares_codec_has_the_least_error_where_it_has_one_scale():
     x = values("normal", (16, 3, 2, 2))
     packed = actcodec.codec("autoquant").compress_within(x, torch.tensor([0.5, 0.05, 0.5]))
     assert packed.reciprocals.numel() == 1
-    assert packed.header.bits == 8
-    assert actcodec.from_bytes(packed.to_bytes()).header.bits == 8
+    assert packed.header.how.bits == 8
+    assert actcodec.from_bytes(packed.to_bytes()).header.how.bits == 8
     assert (packed.decompress() - x).abs().max() <= 0.1001
 
 

@@ -12,7 +12,10 @@ from actcodec.golden import shift_quantizer
 from actcodec.golden.dct import dct
 from cdu_spec import BitstreamError, UserError, dqt, gmc
 from cdu_spec import dct as dct_spec
-from cdu_spec.bitstream import Coder, Dtype, Header, MatrixView, Mode
+from cdu_spec.bitstream import Header
+from cdu_spec.coding import ShiftCoding
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Dtype, Mode
 from cdu_spec.rounding import Rounding
 from plain_stream import decode
 
@@ -106,7 +109,7 @@ def test_points_are_0_to_4(coder):
 
 
 def test_payload_bounds():
-    assert MatrixView.of(SHAPE, Mode.JPEG_ACT).payload_bounds(Dtype.FP32, coder=Coder.GMC) == (BLOCKS, 81 * BLOCKS)
+    assert MatrixView.of(SHAPE, Mode.JPEG_ACT).payload_bounds(Dtype.FP32, ShiftCoding(Coder.GMC)) == (BLOCKS, 81 * BLOCKS)
     longest = (b"\xff" + bytes(range(80))) * BLOCKS
     same(stream(bytes(BLOCKS)))
     same(stream(longest))
@@ -224,6 +227,6 @@ def test_every_uniform_step_is_a_table_of_divisors():
 
 
 def test_a_header_of_another_mode_has_no_coder():
-    for fields in ({"coder": Coder.GMC}, {"point": 1}):
-        with pytest.raises(BitstreamError, match="neither coder nor reconstruction point"):
-            Header(Mode.SFPR, Dtype.FP32, (8,), 8, **fields)
+    for how in (ShiftCoding(Coder.GMC), ShiftCoding(point=1)):
+        with pytest.raises(BitstreamError, match="mode sfpr takes no coder and reconstruction point"):
+            Header(Mode.SFPR, Dtype.FP32, (8,), 8, how=how)

@@ -13,7 +13,7 @@ from actcodec.codecs import (
     tensor_from_beats,
 )
 from cdu_spec import BitstreamError, MatrixView, Mode, dqt
-from cdu_spec.bitstream import MODE_CODECS
+from cdu_spec.modes import MODE_CODECS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,7 +11,8 @@ import pytest
 import torch
 from actcodec.codecs.compressed import OversizeError
 from actcodec.golden import bitstream, block_starts, entropy_decoder, gmc, jpeg_base
-from cdu_spec.bitstream import JPEG_GMC, MODE_CODECS, BitstreamError, Dtype, Header, Mode
+from cdu_spec.bitstream import BitstreamError, Header
+from cdu_spec.modes import JPEG_GMC, MODE_CODECS, Dtype, Mode
 from cdu_tools import memory
 from torch.profiler import ProfilerActivity, profile
 

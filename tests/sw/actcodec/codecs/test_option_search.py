@@ -6,7 +6,7 @@ import torch
 from actcodec.backends.named import backend
 from actcodec.codecs.option_search import Goal, ladder, search
 from actcodec.codecs.reconstruction_error import reconstruction_error
-from cdu_spec.bitstream import STREAM_NAMES
+from cdu_spec.modes import STREAM_NAMES
 from cdu_tools.errors import UserError
 
 TORCH = backend("torch")

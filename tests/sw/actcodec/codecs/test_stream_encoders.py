@@ -87,7 +87,7 @@ def test_padding_of_rows_and_of_the_end_is_zeros(shape, backend):
         for mode, name in ((9, "autoquant"), (10, "autoquantz")):
             packed = payload_of(name, shape, backend, bits=bits, rounding="nearest")
             view = Matrix.of(mode, shape)
-            quantizer = (bits, packed.header.step_log2, 0)
+            quantizer = (bits, packed.header.how.step_log2, 0)
             found[mode, bits] = read_affine(mode, bytes(packed.payload.tolist()), view.rows, view.row_beats, quantizer)
     for key, integers in found.items():
         rows, view = matrix_of(key if isinstance(key, int) else key[0], shape, integers)

@@ -6,7 +6,7 @@ from actcodec.codecs import TorchBackend, beats_in, compression_job
 from actcodec.golden import actnn, autoquant, blpa, division
 from cdu_spec import BitstreamError, Dtype, MatrixView, Mode
 from cdu_spec.affine import CODE_BITS, AffineSettings
-from cdu_spec.bitstream import AFFINE_MODES
+from cdu_spec.modes import AFFINE_MODES
 from hypothesis import given
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
@@ -74,7 +74,7 @@ def test_payload_is_what_the_page_says(mode, block_range, shape, kind, bits, nea
     settings = settings_of(mode, block_range, bits, nearest, seed)
     random = torch.Generator().manual_seed(seed)
     offsets = torch.randint(-300, 300, (view.channels,), dtype=torch.int16, generator=random) << 7
-    job = compression_job(view, Dtype.FP32, torch.ones(view.channels), settings=settings, offsets=offsets)
+    job = compression_job(view, Dtype.FP32, torch.ones(view.channels), how=settings, offsets=offsets)
     expected = plain_payload(x, mode, settings, offsets.tolist())
     unit = TorchBackend()
     assert bytes(unit.compress_tensor(x, view, job).tolist()) == expected
@@ -174,7 +174,7 @@ def test_payloads_of_another_length_are_refused(mode, block_range):
     view = MatrixView.of(shape, mode)
     settings = settings_of(mode, block_range, 2, True, 0)
     offsets = torch.zeros(view.channels, dtype=torch.int16)
-    job = compression_job(view, Dtype.FP32, torch.ones(view.channels), settings=settings, offsets=offsets)
+    job = compression_job(view, Dtype.FP32, torch.ones(view.channels), how=settings, offsets=offsets)
     payload = TorchBackend().compress_tensor(tensor("normal", shape, 0), view, job)
     for bad in (payload[:-1], torch.cat((payload, payload[:1])), payload[:0]):
         with pytest.raises(BitstreamError):

@@ -10,7 +10,9 @@ from actcodec.golden import division
 from actcodec.golden.sfpr import rounded_scales
 from cdu_spec import UserError
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import BitstreamError, Dtype, Header, MatrixView, Mode
+from cdu_spec.bitstream import BitstreamError, Header
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Dtype, Mode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +29,7 @@ def maps(shape, seed):
 
 def first_pass(x, k):
     view = MatrixView.of(x.shape, Mode.DIVISION)
-    job = compression_job(view, Dtype.FP32, k, settings=FIRST_PASS)
+    job = compression_job(view, Dtype.FP32, k, how=FIRST_PASS)
     payload = TorchBackend().compress(job, beats_in(x, view))
     assert torch.equal(payload, TorchBackend().compress_tensor(x, view, job))
     assert view.payload_bounds(Dtype.FP32, FIRST_PASS) == (payload.numel(), payload.numel())
@@ -99,8 +101,8 @@ def test_a_first_pass_that_saturates_says_so():
 
 def test_statistics_are_no_stream():
     with pytest.raises(UserError, match="statistics are no stream"):
-        Header.of_settings(Mode.DIVISION, Dtype.FP32, (1, 1, 8, 8), 6, FIRST_PASS)
+        Header(Mode.DIVISION, Dtype.FP32, (1, 1, 8, 8), 6, how=FIRST_PASS)
     with pytest.raises(UserError, match="statistics come from mode division"):
-        compression_job(MatrixView.of((256,), Mode.ACTNN), Dtype.FP32, torch.ones(1), settings=FIRST_PASS)
+        compression_job(MatrixView.of((256,), Mode.ACTNN), Dtype.FP32, torch.ones(1), how=FIRST_PASS)
     with pytest.raises(BitstreamError, match="7 payload bytes are not the statistics of 1 block"):
         division.statistics(torch.zeros(7, dtype=torch.uint8), 1)

@@ -7,7 +7,7 @@ from actcodec.codecs.acgc.steered_codec import KINDS, SteeredCodec
 from actcodec.policies.bounds.steered import UNSTEERED
 from actcodec.policies.bounds.steering import Lane
 from actcodec.training import policy
-from cdu_spec.bitstream import Mode
+from cdu_spec.modes import Mode
 from torch import nn
 
 

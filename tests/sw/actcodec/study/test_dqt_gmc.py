@@ -7,7 +7,7 @@ import pytest
 import torch
 from actcodec.study.dqt import DqtSettings, RateBench, TableQuantizer, coefficients
 from actcodec.study.dqt.gmc_search import GmcBlocks, descend
-from cdu_spec.bitstream import Coder
+from cdu_spec.modes import Coder
 from cdu_spec.rounding import Rounding
 from cdu_tools.errors import UserError
 

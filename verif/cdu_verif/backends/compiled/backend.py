@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from actcodec.backends.job import DTYPES, Job
-from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
+from cdu_spec.modes import Dtype
 from cdu_spec.registers import Channel
 from cdu_tools.errors import UserError
 from torch import Tensor

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 import torch
 from actcodec.backends.job import DTYPES, Job
 from cdu_driver import JobLostError
-from cdu_spec.bitstream import BitstreamError, Dtype, MatrixView
+from cdu_spec.bitstream import BitstreamError
 from cdu_spec.config import CduConfig
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Dtype
 from cdu_spec.registers import Channel
 from cdu_tools.errors import UserError
 from torch import Tensor

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from actcodec.backends.job import Job, padded_view
 from cdu_driver import DriverError, JobLostError, open_ring, run
-from cdu_spec.bitstream import SHIFT_TABLE_BYTES, Mode, pack_shifts
+from cdu_spec.bitstream import SHIFT_TABLE_BYTES, pack_shifts
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import (
     COMPLETION_BYTES,
@@ -21,6 +21,7 @@ from cdu_spec.dma import (
     row_major_strides,
     tensor_extents,
 )
+from cdu_spec.modes import Mode
 from cdu_spec.registers import REGISTER_BITS, Channel
 
 from cdu_verif.backends.compiled import library
@@ -103,7 +104,7 @@ class DmaWorker:
     def compress(self, job: Job, values: _Bytes, shape: Sequence[int]) -> _Bytes:
         """Return the payload of a tensor of a shape, whose bytes are in row-major order."""
         view = padded_view(job)
-        room = view.payload_bounds(job.dtype, job.settings, job.coder, job.mx)[1]
+        room = view.payload_bounds(job.dtype, job.how)[1]
         record, payload = self._run(Channel.COMPRESS, job, shape, values, room)
         return payload[: record.bytes].copy()
 
@@ -137,8 +138,6 @@ class DmaWorker:
             completion=_BASE + places["completion"].start,
             scales=_BASE + places["scales"].start,
             shifts=pack_shifts(job.shifts) if job.shifts else bytes(SHIFT_TABLE_BYTES),
-            coder=job.coder,
-            point=job.point,
             tag=self._tail[channel],
         )
         descriptor = replace(descriptor, **settings_parts(job))

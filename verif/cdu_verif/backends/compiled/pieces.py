@@ -9,10 +9,12 @@ from math import lcm
 
 import torch
 from actcodec.backends.golden_codings import block_chain
-from actcodec.backends.job import Job, mx_of
+from actcodec.backends.job import Job
 from actcodec.golden.block_starts import block_starts
-from cdu_spec.bitstream import Mode
+from cdu_spec.coding import known
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+from cdu_spec.modes import Mode
+from cdu_spec.mx import MxSettings
 from torch import Tensor
 
 #: Least number of beats for which another unit is worth while.
@@ -64,7 +66,7 @@ def payload_cuts(job: Job, payload: Tensor, beats: Sequence[int]) -> list[int]:
 def block_payload_bytes(job: Job) -> int:
     """Return the bytes of payload per block of 8 beats, in modes where they are constant."""
     if job.mode is Mode.MX:
-        return BLOCK_SIDE // job.mode.whole_beats * mx_of(job).kind.block_bytes
+        return BLOCK_SIDE // job.mode.whole_beats * known(job.how, MxSettings).kind.block_bytes
     return BLOCK_SIDE * LANES * {Mode.BRC: 1, Mode.BYPASS: job.dtype.bits}.get(job.mode, VALUE_BITS) // 8
 
 

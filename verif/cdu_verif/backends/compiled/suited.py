@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 from actcodec.backends.job import Job
-from cdu_spec.bitstream import Dtype, Mode
+from cdu_spec.coding import ShiftCoding, coder_of
 from cdu_spec.config import CduConfig
+from cdu_spec.modes import Dtype
 from cdu_spec.registers import Channel
 from cdu_tools.errors import UserError
 from torch import Tensor
@@ -40,9 +41,9 @@ def suited(config: CduConfig, job: Job, channel: Channel, every_format: bool) ->
         raise UnsuitedUnitError(
             f"unit {config.unit_name} was built without mode {job.mode.label}, only with {', '.join(config.modes)}: {_REMEDY}"
         )
-    unbuilt = job.mode is Mode.JPEG_ACT and job.coder not in config.built_coders
-    if unbuilt or (job.point and not config.has_gmc):
-        needed = f"coder {job.coder.label}" if unbuilt else "a reconstruction point"
+    unbuilt = isinstance(job.how, ShiftCoding) and job.how.coder not in config.built_coders
+    if unbuilt or (isinstance(job.how, ShiftCoding) and job.how.point and not config.has_gmc):
+        needed = f"coder {coder_of(job.how).label}" if unbuilt else "a reconstruction point"
         raise UnsuitedUnitError(
             f"unit {config.unit_name} was built without {needed}, only with coders = {','.join(config.coders)}: {_REMEDY}"
         )

@@ -4,7 +4,7 @@ import re
 
 from actcodec.study.networks import NETWORKS
 from actcodec.training import POLICY_NAMES
-from cdu_cli.names import with_names
+from cdu_cli.help_names import with_names
 from cdu_offload.catalog import TITLES
 from click.testing import CliRunner
 from command_line import ENTRY

@@ -7,8 +7,9 @@ import actcodec
 import numpy as np
 import pytest
 import torch
-from cdu_cli import inputs
-from cdu_spec.bitstream import Dtype, Header, Mode
+from cdu_cli import input_files
+from cdu_spec.bitstream import Header
+from cdu_spec.modes import Dtype, Mode
 from cdu_tools.errors import UserError
 from click.testing import CliRunner
 from command_line import ENTRY
@@ -167,7 +168,7 @@ def test_all_versions_of_npy_are_read(run, tmp_path, array, version):
 def test_arrays_are_read_as_numpy_does(tmp_path, dtype, order, shape):
     values = np.asarray(np.random.default_rng(0).standard_normal(shape), dtype=dtype, order=order)
     np.save(tmp_path / "x.npy", values)
-    found = inputs.read_either(tmp_path / "x.npy", None)
+    found = input_files.read_either(tmp_path / "x.npy", None)
     assert np.array_equal(found, values)
     assert found.shape == values.shape
     assert found.dtype == values.dtype.newbyteorder("=")

@@ -9,8 +9,8 @@ import typer
 from cdu_tools.errors import UserError
 from typer.core import TyperCommand, TyperGroup
 
-from cdu_cli.names import with_names
-from cdu_cli.outputs import check_outputs
+from cdu_cli.help_names import with_names
+from cdu_cli.output_files import check_outputs
 from cdu_cli.usage import unknown_command
 
 

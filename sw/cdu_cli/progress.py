@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TaskP
 from cdu_cli.options import write_json
 
 
-class Shown(AbstractContextManager["Shown"]):
+class ProgressBar(AbstractContextManager["ProgressBar"]):
     """A :class:`cdu_tools.progress.Progress` on standard error: one bar with its percentage, and lines above it.
 
     Parameters
@@ -26,11 +26,11 @@ class Shown(AbstractContextManager["Shown"]):
         What is shown already, below whose bar this one comes; it begins and ends with that.
     """
 
-    def __init__(self, outer: Shown | None = None) -> None:
+    def __init__(self, outer: ProgressBar | None = None) -> None:
         self._bar: TaskID | None = None
         self._bars: Progress = _bars() if outer is None else outer._bars
 
-    def __enter__(self) -> Shown:
+    def __enter__(self) -> ProgressBar:
         """Show."""
         self._bars.start()
         return self
