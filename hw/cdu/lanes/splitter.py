@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
-from cdu_spec.modes import Mode
+from cdu_spec.geometry import BLOCK_SIDE
+from cdu_spec.modes import MASK_BYTES, Mode
 
 from cdu.lanes.block_length import BlockLength
 from cdu.lanes.byte_window import ByteWindow
@@ -21,28 +20,13 @@ from cdu.words import Job, JobEvents, PackedWord, Slice
 _Block = data.StructLayout({"rows": range(BLOCK_SIDE + 1), "last": 1, "heads": 1})
 
 
-@dataclass(frozen=True)
-class _Cut:
-    """Action on the bytes at the front of the window, done when ``enough`` of them are there."""
-
-    enough: Value  #: the bytes are in the window
-    gives: Value  #: a slice is given
-    bits: Value  #: bits of the slice, from its first byte on
-    count: Value  #: number of bytes of the slice
-    ends: Value  #: the slice is the last one of its block
-    amount: Value  #: bytes that leave the window
-    rest: Value  #: bytes of the block in or behind the window afterwards
-    done: Value  #: the block has left the window
-
-
 class Splitter(wiring.Component):
     """Cut a payload into blocks, and blocks into slices for N lanes in turn.
 
-    Bytes wait in a window that begins with a block. With N above 4 a block's length is found and its first slice removed in
-    one cycle. With N up to 4 a block has more than one cycle, and results of a cycle are used in the next one: in the first
-    cycle the length is found and the first slice is given, in each later one a slice is given and the one before removed, in
-    the last one both are removed. Jobs of mode mx are cut into the rows that are decoded in a cycle, which are a block here:
-    it fits a slice, and its length does not depend on its bytes, so that it leaves in its first cycle.
+    Bytes wait in a window that begins with what is left of a block. In each cycle a slice is given and leaves the window;
+    with the last one of a block the length of the next block is found, so that none is found and used in one cycle. Jobs of
+    mode mx are cut into the rows that are decoded in a cycle, which are a block here: it fits a slice, and its length does not
+    depend on its bytes.
 
     Parameters
     ----------
@@ -68,9 +52,10 @@ class Splitter(wiring.Component):
     idle
         No job is in progress.
 
-    Latency: 2 cycles from a word that completes a slice, with N up to 4 one more for a slice that is a whole block. A block
-    takes as many cycles as it has slices, with N up to 4 at least two; jobs follow each other without a pause if their
-    payloads have the right length.
+    Latency: 2 cycles from a word that completes a slice, 3 if its block begins in it or is the first of its job; with N up to 4
+    one more for a slice that is a whole block. A block takes as many cycles as it has slices; jobs follow each other without a
+    pause if their payloads have the right length and the first word of a job has at least 8 bytes, or all. With S = M a job may
+    take one cycle more.
     """
 
     job: stream.Interface
@@ -83,9 +68,8 @@ class Splitter(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         self.size = config.slice_bytes
-        #: Whether a block has time for a cycle in which its length is found.
-        self.looks_first = BLOCK_SIDE // config.cdus > 1
-        self.reach = (2 if self.looks_first else 1) * self.size
+        #: Bytes in the window with which a slice is given and the length of the block behind it is found.
+        self.reach = self.size + MASK_BYTES
         super().__init__(
             {
                 "job": In(stream.Signature(Job())),
@@ -112,49 +96,79 @@ class Splitter(wiring.Component):
         busy = Signal()
         drains = Signal()
         job: Any = Signal(Job())
+        closes = Signal()  # its last block leaves the window
+        exactly = Signal()  # it does, and nothing is behind it
         m.d.comb += [self.idle.eq(~busy), self.job.ready.eq(~busy | window.finishes)]
-        only = Signal()
-        rows = Signal(range(BLOCK_SIDE + 1))
-        m.d.comb += [only.eq(job["beats"] <= BLOCK_SIDE), rows.eq(Mux(only, job["beats"][: len(rows)], BLOCK_SIDE))]
-        in_mx = job["mode"] == Mode.MX if self.config.has_mx else None
-        if in_mx is not None and self.config.mx_rows < BLOCK_SIDE:
-            with m.If(in_mx):
-                m.d.comb += [only.eq(job["beats"] <= self.config.mx_rows), rows.eq(self.config.mx_rows)]
-        m.d.comb += [
-            head.mode.eq(job["mode"]),
-            head.how.eq(job["how"]),
-            head.mask.eq(window.data[:BLOCK_VALUES]),
-            head.rows.eq(rows),
-            head.job_begins.eq(self.job.ready & self.job.valid),
-        ]
 
-        # The block: one cut per cycle
-        first = Signal(init=1)  # the window begins with a block of which nothing was cut
-        rest = Signal.like(head.length)  # bytes of the block in or behind the window
-        begun: Any = Signal(_Block)  # the block of which something was cut
+        # The block at the front of the window, of which slices leave
+        begun = Signal()  # it is known
+        whole = Signal()  # nothing of it has left the window
+        rest = Signal.like(head.length)  # its bytes in or behind the window
         block: Any = Signal(_Block)
-        with m.If(first):
-            m.d.comb += [block.rows.eq(rows), block.last.eq(only), block.heads.eq(head.heads)]
-        with m.Else():
-            m.d.comb += block.eq(begun)
-        cut = self._cut(window, first, head.length, rest, in_mx)
-        works = Signal()
+        ends = Signal()
+        count = Signal(range(self.size + 1))
+        enough = Signal()
         go = Signal()
         m.d.comb += [
-            works.eq(busy & ~drains & cut.enough),
-            go.eq(works & (dealer.i.ready | ~cut.gives)),
-            head.block_begins.eq(go & first),
+            ends.eq(rest <= self.size),
+            count.eq(Mux(ends, rest, self.size)),
+            enough.eq(window.ended | (window.level >= self.size)),
+            go.eq(begun & enough & dealer.i.ready),
         ]
-        with m.If(go):
-            m.d.sync += [first.eq(cut.done), rest.eq(cut.rest), begun.eq(block)]
-        with m.If(go & first):
-            m.d.sync += job["beats"].eq(job["beats"] - rows)
+
+        # The block behind it, of this job or the first one of the next
+        first = Signal()
+        of: Any = Signal(Job())
+        only = Signal()
+        rows = Signal(range(BLOCK_SIDE + 1))
+        m.d.comb += [
+            first.eq(begun & block.last),
+            of.eq(Mux(first, self.job.payload.as_value(), job.as_value())),
+            only.eq(of["beats"] <= BLOCK_SIDE),
+            rows.eq(Mux(only, of["beats"][: len(rows)], BLOCK_SIDE)),
+        ]
+        if self.config.has_mx and self.config.mx_rows < BLOCK_SIDE:
+            with m.If(of["mode"] == Mode.MX):
+                m.d.comb += [only.eq(of["beats"] <= self.config.mx_rows), rows.eq(self.config.mx_rows)]
+        word = self.i.payload
+        after = Signal(range(self.size + 1))  # bytes of the window before it
+        seen = Signal()  # the bytes that tell its length are there
+        begins = Signal()
+        m.d.comb += [
+            after.eq(Mux(begun, count, 0)),
+            head.mode.eq(of["mode"]),
+            head.how.eq(of["how"]),
+            head.rows.eq(rows),
+            head.bytes.eq(window.data),
+            head.place.eq(after),
+            head.first.eq(first),
+            head.fresh.eq(word["data"]),
+            head.job_begins.eq(self.job.ready & self.job.valid),
+            head.block_begins.eq(begins),
+        ]
+        word_tells = self.i.valid & (word["last"] | (word["count"] >= MASK_BYTES))
+        window_tells = window.ended | (window.level >= after + MASK_BYTES)
+        m.d.comb += [
+            seen.eq(~head.looks | Mux(first, word_tells, window_tells)),
+            begins.eq(Mux(first, closes & exactly & self.job.valid, busy & ~drains & (~begun | (go & ends))) & seen),
+        ]
+        with m.If(begins):
+            m.d.sync += [
+                begun.eq(1),
+                whole.eq(1),
+                rest.eq(head.length),
+                block.rows.eq(rows),
+                block.last.eq(only),
+                block.heads.eq(head.heads),
+            ]
+        with m.Elif(go):
+            m.d.sync += [begun.eq(~ends), whole.eq(0), rest.eq(rest - self.size)]
         offered = dealer.i.payload
         m.d.comb += [
-            dealer.i.valid.eq(works & cut.gives),
-            offered["data"].eq(cut.bits),
-            offered["count"].eq(cut.count),
-            offered["ends"].eq(cut.ends),
+            dealer.i.valid.eq(begun & enough),
+            offered["data"].eq(window.data[: 8 * self.size]),
+            offered["count"].eq(count),
+            offered["ends"].eq(ends),
             offered["rows"].eq(block.rows),
             offered["tag"]["mode"].eq(job["mode"]),
             offered["tag"]["bank"].eq(job["bank"]),
@@ -162,18 +176,17 @@ class Splitter(wiring.Component):
             offered["tag"]["how"].eq(job["how"]),
             offered["tag"]["heads"].eq(block.heads),
         ]
-        if self.looks_first:
-            # The last slice of a block is not shown before the block's second cycle: if one that fits into a single slice came
-            # earlier, the first longer one after it would come late, and with N = 4 there is no cycle to make up for that.
-            m.d.comb += dealer.waits.eq(first & cut.ends if in_mx is None else first & cut.ends & ~in_mx)
+        if BLOCK_SIDE // self.config.cdus > 1:
+            # A slice that is a whole block is not shown before a second cycle: if it were earlier, the first longer block
+            # after it would come late, and with N = 4 there is no cycle to make up for that.
+            in_mx = job["mode"] == Mode.MX if self.config.has_mx else Const(0)
+            m.d.comb += dealer.waits.eq(whole & ends & ~in_mx)
 
         # Bytes that leave the window, and the end of the job
-        closes = Signal()  # its last block leaves the window
-        exactly = Signal()  # it does, and nothing is behind it
         m.d.comb += [
-            window.amount.eq(Mux(drains, self.reach, Mux(go, cut.amount, 0))),
+            window.amount.eq(Mux(drains, self.reach, Mux(go, count, 0))),
             window.drains.eq(drains),
-            closes.eq(go & cut.done & block.last),
+            closes.eq(go & ends & block.last),
             exactly.eq(window.ended & (window.remaining == 0)),
             window.finishes.eq((closes | drains) & exactly),
         ]
@@ -185,6 +198,8 @@ class Splitter(wiring.Component):
             m.d.sync += [job[name].eq(self.job.payload[name]) for name in ("mode", "bank", "beats")]
             if self.config.has_affine or self.config.has_gmc or self.config.has_mx:
                 m.d.sync += job["how"].eq(self.job.payload["how"])
+        with m.If(begins):
+            m.d.sync += job["beats"].eq(of["beats"] - rows)
 
         # Events, once per job
         lacks = go & window.short
@@ -194,35 +209,3 @@ class Splitter(wiring.Component):
             m.d.comb += self.events[name].eq(happens & ~told)
             m.d.sync += told.eq((told | happens) & ~window.finishes)
         return m
-
-    def _cut(self, window: ByteWindow, first: Value, length: Value, rest: Value, in_mx: Value | None) -> _Cut:
-        size = self.size
-        if not self.looks_first:
-            present = Mux(first, length, rest)
-            done: Value = present <= size
-            return _Cut(
-                enough=window.ended | (window.level >= size),
-                gives=Const(1),
-                bits=window.data[: 8 * size],
-                count=Mux(done, present, size),
-                ends=done,
-                amount=Mux(done, present, size),
-                rest=present - size,
-                done=done,
-            )
-        done = ~first & (rest <= 2 * size)
-        at_once: Value = Const(0)
-        if in_mx is not None:
-            done, at_once = done | in_mx, Mux(in_mx, length, 0)
-        given = Mux(first, length, rest - size)
-        ends = given <= size
-        return _Cut(
-            enough=window.ended | (window.level >= 2 * size) | (first & (window.level >= size)),
-            gives=first | (rest > size),
-            bits=Mux(first, window.data[: 8 * size], window.data[8 * size : 16 * size]),
-            count=Mux(ends, given, size),
-            ends=ends,
-            amount=Mux(first, at_once, Mux(done, rest, size)),
-            rest=Mux(first, length, rest - size),
-            done=done,
-        )

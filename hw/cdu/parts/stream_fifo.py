@@ -20,7 +20,8 @@ class StreamFifo(wiring.Component):
     depth
         Number of payloads, at least 1.
 
-    Ports: ``i``, ``o`` streams of ``shape``. Latency 1 cycle, one transfer per cycle.
+    Ports: ``i``, ``o`` streams of ``shape``. Latency 1 cycle; one transfer per cycle, with ``depth`` 1
+    one in two cycles.
     """
 
     i: stream.Interface

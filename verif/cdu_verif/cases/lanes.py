@@ -213,13 +213,18 @@ class _Splitter(_Parts):
     has_mx = True
 
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[StreamBlock]]) -> Case:
-        """Return a case with words in, slices per lane out; a block takes at most its share of 8 cycles, or one per slice."""
+        """Return a case with words in, slices per lane out; a block takes at most its share of 8 cycles, or one per slice.
+
+        Where a slice is a word of the port, a job takes one more: its second block may begin in the word that comes.
+        """
         blocks = _all(jobs)
         cut = random_words if name == "random" else lambda ports, stream, sent, rng: payload_words(ports, stream, sent)
         words = [word for job in jobs for word in cut(ports, "i", payload(job), rng)]
         longest = max(len(block.packed) for block in blocks)
         share = max(BLOCK_SIDE // config.cdus, -(-longest // config.slice_bytes))
         cycles = sum(1 if block.tag.mode is Mode.MX else share for block in blocks)
+        if config.slice_bytes == config.packed_bytes:
+            cycles += len(jobs) - 1
         return self._streams(config, ports, name, blocks, blocks, words, cycles)
 
     def broken(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:

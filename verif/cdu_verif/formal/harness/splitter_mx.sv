@@ -40,7 +40,7 @@ module splitter_mx #(
   // The payload that comes: words up to one with last are a job's
   wire [WORD_BYTES-1:0] bytes_in;
   first_bits #(.COUNT(WORD_BYTES), .SIZE(8)) bits_in (.items(i_data), .bits(bytes_in));
-  always @* if (i__valid) assume (i_count <= WORD_BYTES && (bytes_in >> i_count) == 0);
+  always @* if (i__valid) assume (i_count <= WORD_BYTES && (i_data >> 8 * i_count) == 0);
   wire enters = i__valid & i__ready;
   reg [JOB_BITS-1:0] job_in;
   reg [PLACE_BITS-1:0] place_in;
