@@ -21,6 +21,7 @@ __all__ = [
     "Kernel",
     "check_version",
     "compile_parts",
+    "compiles_recurrent_layers",
     "decompositions",
     "inductor",
     "kernels_of",
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 #: Releases of torch that the tests have run with.
-TESTED = ("2.13",)
+TESTED = ("2.11", "2.12", "2.13", "2.14")
 
 
 def check_version() -> None:
@@ -41,8 +42,15 @@ def check_version() -> None:
     if ".".join(torch.__version__.split(".")[:2]) not in TESTED:
         raise UserError(
             f"actcodec.compiled is not tested with torch {torch.__version__}, whose private functions it needs: use torch "
-            f"{' or '.join(TESTED)}, or compress_activations, which uses public functions alone"
+            f"{', '.join(TESTED[:-1])} or {TESTED[-1]}, or compress_activations, which uses public functions alone"
         )
+
+
+def compiles_recurrent_layers() -> bool:
+    """Return whether the compiler has been set to compile ``nn.RNN``, ``nn.GRU`` and ``nn.LSTM``, as by default it is not."""
+    from torch._dynamo import config
+
+    return bool(config.allow_rnn)
 
 
 def min_cut(joint: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
@@ -80,8 +88,9 @@ def _keep_kernels_apart() -> None:
     sys.setdlopenflags(sys.getdlopenflags() & ~os.RTLD_GLOBAL)
     if hasattr(ctypes.CDLL(None), "kernel"):
         raise UserError(
-            "a library that shares its names has a function kernel, which would run in place of this model's kernels: compile "
-            "models before another library sets sys.setdlopenflags(os.RTLD_GLOBAL), as import pyosys does, or in another process"
+            "a library that shares its names has a function kernel, which would run in place of this model's kernels: "
+            "compile models before another library sets sys.setdlopenflags(os.RTLD_GLOBAL), as import pyosys does, or in "
+            "another process"
         )
 
 
