@@ -1,9 +1,12 @@
 """Releases of torch that nobody has tried are refused in a sentence; kernels are those of this CPU and of this model."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import actcodec
 import pytest
 import torch
 from actcodec.graph.torch_private import TESTED, check_version
@@ -17,6 +20,16 @@ def test_releases(monkeypatch):
         message = f"not tested with torch {version.replace('+', '.')}.*: use torch {', '.join(TESTED[:-1])} or {TESTED[-1]}, or"
         with pytest.raises(UserError, match=message):
             check_version()
+
+
+def test_private_names_stand_in_one_file():
+    folder = Path(actcodec.__file__).parent
+    files = {*(folder / "graph").glob("*.py"), *(folder / "study").glob("*memory*.py")}
+    files |= {folder / "study" / name for name in ("compiled_blocks.py", "live_storages.py")}
+    files.remove(folder / "graph" / "torch_private.py")
+    assert len(files) > 25
+    private = re.compile(r"^(?!.*``).*\btorch\._(?!\w+``)", re.MULTILINE)
+    assert not [(one.name, line) for one in files for line in private.findall(one.read_text())]
 
 
 STEP = """
