@@ -14,9 +14,7 @@ from actcodec.graph.timeline import Timeline, bytes_of, workspace_of
 from actcodec.graph.torch_private import Kernel, kernels_of
 
 
-def scheduled_peaks(
-    forward: fx.GraphModule, backward: fx.GraphModule, line: Timeline, *, workspace: bool = True
-) -> tuple[int, int]:
+def scheduled_peaks(forward: fx.GraphModule, backward: fx.GraphModule, line: Timeline) -> tuple[int, int]:
     """Return the most bytes that live in the forward and in the backward of a pair of graphs, which are changed.
 
     Parameters
@@ -25,13 +23,10 @@ def scheduled_peaks(
         On the CPU or a GPU, with fake values.
     line
         The same graphs' live bytes; the bytes at the beginning of the backward are taken from it.
-    workspace
-        Whether convolutions on the CPU take the workspace of oneDNN.
     """
     names = {node.name for node in forward.graph.nodes}
     parameters = {node.name for node in forward.graph.find_nodes(op="placeholder")}
-    values = [node.meta["val"] for node in forward.graph.nodes if isinstance(node.meta.get("val"), Tensor)]
-    on_cpu = workspace and all(one.device.type == "cpu" for one in values)
+    on_cpu = all(one.meta["val"].device.type == "cpu" for one in forward.graph.nodes if isinstance(one.meta.get("val"), Tensor))
     first = max(_live(kernels_of(forward, is_backward=False), {}, frozenset(), on_cpu), default=0)
     inputs = [node for node in backward.graph.find_nodes(op="placeholder") if node.name not in parameters]
     given = {str(node.target): bytes_of(node.meta.get("val")) for node in inputs}  # inductor calls inputs by their target

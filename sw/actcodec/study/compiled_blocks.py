@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from actcodec.graph.partition import Choose, Partitioner
-from actcodec.graph.schedule import scheduled_peaks
 from actcodec.graph.segments import Roles
 from actcodec.graph.timeline import BACKWARD, FORWARD, Timeline, bytes_of, outputs_of, peak_of
 from actcodec.graph.torch_private import FakeTensorMode, partition_by, partitioner, without_modes
@@ -96,17 +95,13 @@ class CompiledBlocks:
             for node in backward.graph.find_nodes(op="placeholder")
             if node.name.startswith("tangents")
         )
-        peaks = _peak(line, FORWARD), _peak(line, BACKWARD)
-        if partition is not None:
-            with without_modes():
-                peaks = scheduled_peaks(forward, backward, line, workspace=self._on_cpu)  # changes the graphs
         return _Plan(
             outputs,
             returned[0],
             tuple(place for place, name in enumerate(primals) if name in wanted),
             max(line.kept - bytes_of(outputs), 0),
-            peaks[0] - line.kept,
-            peaks[1] - line.kept - tangents,
+            _peak(line, FORWARD) - line.kept,
+            _peak(line, BACKWARD) - line.kept - tangents,
         )
 
 

@@ -17,7 +17,7 @@ def test_releases(monkeypatch):
     check_version()
     for version in ("2.10.1", "3.13.0+cpu"):
         monkeypatch.setattr(torch, "__version__", version)
-        message = f"not tested with torch {version.replace('+', '.')}.*: use torch {', '.join(TESTED[:-1])} or {TESTED[-1]}, or"
+        message = f"not tested with torch {version.replace('+', '.')}.*: use torch {' or '.join(TESTED)}, or"
         with pytest.raises(UserError, match=message):
             check_version()
 

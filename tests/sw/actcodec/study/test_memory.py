@@ -178,7 +178,7 @@ def test_a_model_that_is_compiled_with_a_format_takes_what_is_predicted(form):
     kept = allocations(lambda: loss(real, x)).kept
     peak = allocations(lambda: loss(real, x).backward()).peak
     assert found.kept == pytest.approx(kept, rel=0.02)
-    assert found.step == pytest.approx(peak, rel=0.05)
+    assert found.step == pytest.approx(peak, rel=0.1)
     assert found.kept < 0.5 * plain.kept
 
 
