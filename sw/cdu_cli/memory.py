@@ -39,7 +39,8 @@ def memory(
         list[str] | None,
         typer.Option(
             help="none, checkpoint (around each block), compiled (model and loss in one graph), compiled-blocks (each block in "
-            "a graph), or a policy by name; may be given several times. Default: none and checkpoint."
+            "a graph), compiled-FORMAT (actcodec.compiled with a format), or a policy by name; may be given several times. "
+            "Default: none and checkpoint."
         ),
     ] = None,
     budget: Annotated[float, typer.Option(help="Of what is compiled: torch's activation_memory_budget.")] = 1.0,

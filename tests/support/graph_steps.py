@@ -30,8 +30,11 @@ class Found:
     coded: int  #: values that were coded in graphs compiled meanwhile
 
 
-def found(make: Make, steps: Steps, policy: str | None) -> Found:
-    """Take steps with a network that torch.compile compiles alone (None), with all values kept (``keep``), or by a policy."""
+def found(make: Make, steps: Steps, policy: str | None, part: Callable[..., nn.Module] = lambda model: model) -> Found:
+    """Take steps with a network that torch.compile compiles alone (None), with all values kept (``keep``), or by a policy.
+
+    ``part`` returns the part of the network that is compiled.
+    """
     torch._dynamo.reset()
     torch.manual_seed(0)
     model = make()
@@ -39,9 +42,9 @@ def found(make: Make, steps: Steps, policy: str | None) -> Found:
     if policy is None:
         called = torch.compile(model)
     elif policy == KEEP:
-        Compiled(model, Choices(KEEP), None)
+        Compiled(part(model), Choices(KEEP), None)
     else:
-        actcodec.compiled(model, policy=policy)
+        actcodec.compiled(part(model), policy=policy)
     torch.manual_seed(1)
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("error", NotCompiledWarning)

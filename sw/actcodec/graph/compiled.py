@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from torch import fx, nn
 
 from actcodec.graph.budget import TOLERANCE, Budget, Row, keeps_all, preference
 from actcodec.graph.choices import Choices, action_of
-from actcodec.graph.fallback import Fallback, plain_call, raise_own, reason, state_of
+from actcodec.graph.fallback import Fallback, plain_call, raise_own, reason, state_of, warn_of_recurrent_layers
 from actcodec.graph.formats import format_of
 from actcodec.graph.live_bytes import peak_of_step
 from actcodec.graph.partition import Action, Partitioner, Saved
@@ -40,7 +41,7 @@ class Compiled:
         self, model: nn.Module, choices: Choices, parts: int | None, rows: Sequence[Row] = (), peak: int | None = None
     ) -> None:
         self.model, self.choices, self.rows, self.peak = model, choices, list(rows), peak
-        model._compiled_call_impl = Fallback(model, _compiled_call(model, _Backend(choices, parts)), choices.default)
+        _call_by(model, Fallback(model, _compiled_call(model, _Backend(choices, parts)), choices.default))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the model."""
@@ -64,7 +65,7 @@ class Compiled:
 
     def close(self) -> None:
         """Run the model as it was written again."""
-        _compile(self.model, None)
+        _call_by(self.model, None)
 
 
 def compiled(
@@ -96,6 +97,8 @@ def compiled(
     parts
         Number of parts that are compiled one by one, so that gradients of parameters leave early; found if not given.
 
+    A ``torch.compile`` around the model compiles what is around it; with ``fullgraph=True`` torch refuses it.
+
     A model that does not compile runs as it was written, with the policy of ``compress_activations`` that is nearest to the
     format, after one :class:`~actcodec.graph.fallback.NotCompiledWarning` that names the reason.
 
@@ -109,11 +112,13 @@ def compiled(
     if budget is None:
         if len(names) != 1:
             raise UserError(f"{len(names)} formats are given without a budget: give one format, or budget= and step=")
+        warn_of_recurrent_layers(model)
         return Compiled(model, Choices(names[0]), parts)
     if step is None:
         raise UserError("a budget is given without a step to measure: give step=, a function that runs forward and backward")
     if budget <= 0:
         raise UserError(f"a budget of {budget} bytes is not positive: give bytes, or a share of the peak up to 1")
+    warn_of_recurrent_layers(model)
     try:
         return _within(model, names, budget, step, recompute, parts)
     except CompilerError as error:
@@ -126,7 +131,9 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
     with _put_back(model):
         nbytes = int(budget) if budget > 1 else int(budget * _measured(model, step, device))
         survey = Survey([format_of(name) for name in names])
-        _compile(model, lambda graph, inputs: compile_in_parts(graph, inputs, survey.compile_part, parts))
+        _call_by(
+            model, _compiled_call(model, lambda graph, inputs: compile_in_parts(graph, inputs, survey.compile_part, parts))
+        )
         step()
         _clear(model)
         survey.count(step, device)
@@ -148,7 +155,7 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
         if best.peak is not None and best.peak > nbytes * (1 + TOLERANCE):
             raise TooLittleError(nbytes, best.peak)
         if best is not found:
-            _compile(model, _Backend(best.choices, parts))
+            best = Compiled(model, best.choices, parts, best.rows, best.peak)
             step()
     return best
 
@@ -196,9 +203,18 @@ def _put_back(model: nn.Module) -> Iterator[None]:
             parameter.grad = gradient
 
 
-def _compile(model: nn.Module, backend: Callable[..., Any] | None) -> None:
-    """Let a model run compiled by a backend, or as it is written."""
-    model._compiled_call_impl = None if backend is None else _compiled_call(model, backend)
+def _call_by(model: nn.Module, call: Callable[..., Any] | None) -> None:
+    """Let a call stand for calls of a model, or run the model as it is written.
+
+    A compiler of what is around the model would go straight to a forward of the class. With one of the object it comes to the
+    call, which :class:`Fallback` bars it from.
+    """
+    model._compiled_call_impl = call
+    own = vars(model).get("forward")
+    if call is not None and own is None:
+        vars(model)["forward"] = MethodType(type(model).forward, model)
+    elif call is None and isinstance(own, MethodType) and own.__func__ is type(model).forward:
+        del model.forward
 
 
 def _compiled_call(model: nn.Module, backend: Callable[..., Any]) -> Callable[..., Any]:

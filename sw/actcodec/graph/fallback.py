@@ -14,12 +14,25 @@ from torch import nn
 from actcodec.graph.formats import format_of
 from actcodec.graph.integers import Integers
 from actcodec.graph.partition import KEEP
-from actcodec.graph.torch_private import CompilerError
+from actcodec.graph.torch_private import CompilerError, compiles_recurrent_layers
 from actcodec.training import compress_activations
 
 
 class NotCompiledWarning(UserWarning):
-    """A model that does not compile runs as it was written, with hooks."""
+    """A model that does not compile runs as it was written, with hooks; or a part of it does, with all values kept."""
+
+
+def warn_of_recurrent_layers(model: nn.Module) -> None:
+    """Warn of layers at which the compiler leaves the function that calls them."""
+    layers = [(name, type(one).__name__) for name, one in model.named_modules() if isinstance(one, nn.RNNBase)]
+    if layers and not compiles_recurrent_layers():
+        name, kind = layers[0]
+        warnings.warn(
+            f"{name or 'the model'} is an nn.{kind}, which torch.compile does not compile: its values, and those of the rest "
+            "of the function that calls it, are kept as they are; compress_activations codes them",
+            NotCompiledWarning,
+            stacklevel=3,
+        )
 
 
 def hooks_policy(name: str) -> str:
@@ -49,6 +62,7 @@ class Fallback:
         self._model, self._call, self._policy = model, compiled_call, hooks_policy(policy)
         self._compiled: set[tuple[bool, bool]] | None = set()  # in which modes a call has ended; None once one has failed
 
+    @torch.compiler.disable(reason="actcodec.compiled compiles this model by itself")  # type: ignore[no-untyped-call,untyped-decorator]
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the model; raise UserError of the compilation as it is."""
         mode = self._model.training, torch.is_grad_enabled()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from actcodec.graph.timeline import hint, is_view
-from actcodec.graph.torch_private import decompositions, saved_output
+from actcodec.graph.torch_private import OpOverload, decompositions, saved_output
 
 
 class GraphPair:
@@ -123,9 +122,9 @@ class GraphPair:
         raise AssertionError("a graph has an output")
 
 
-def operation(node: fx.Node) -> torch._ops.OpOverload | None:
+def operation(node: fx.Node) -> OpOverload | None:
     """Return the operation of a node that calls one."""
-    return node.target if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) else None
+    return node.target if node.op == "call_function" and isinstance(node.target, OpOverload) else None
 
 
 def numel(node: fx.Node) -> int:

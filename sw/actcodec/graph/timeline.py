@@ -3,10 +3,9 @@
 The graphs are those of torch's AOT autograd after the partition, with fake values. Inductor fuses pointwise operations into
 their consumers: a value takes memory only where inductor makes a buffer of it, which it does of results of matrix products,
 convolutions, attention and reductions, of what these read, of the graph's outputs, and of pointwise values that several
-operations read and that are dear to compute again. The thresholds are inductor's own (``torch._inductor.config``). A buffer
-lives from the node that makes it to the last one that reads it, through all that is fused in between. Workspace within a kernel
-is not seen, but for the weights of convolutions on the CPU;
-what loops within one kernel read may live until the kernel ends.
+operations read and that are dear to compute again. The thresholds are inductor's own. A buffer lives from the node that makes
+it to the last one that reads it, through all that is fused in between. Workspace within a kernel is not seen, but for the
+weights of convolutions on the CPU; what loops within one kernel read may live until the kernel ends.
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
+
+from actcodec.graph.torch_private import OpOverload, fusion_limits
 
 FORWARD, BACKWARD = "forward", "backward"
 
@@ -131,7 +132,7 @@ def _names(text: str) -> frozenset[str]:
 
 def is_view(node: fx.Node) -> bool:
     """Return whether a node's result is its first input's memory."""
-    return isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
+    return isinstance(node.target, OpOverload) and node.target.is_view
 
 
 #: Loops that torch does not tag as pointwise.
@@ -157,7 +158,7 @@ def _kind(node: fx.Node) -> int:
         return _PART
     if is_view(node):
         return _VIEW
-    if not isinstance(node.target, torch._ops.OpOverload):
+    if not isinstance(node.target, OpOverload):
         return _EXTERN
     name = _name(node)
     if name in _REDUCTIONS | _WRITES or torch.Tag.reduction in node.target.tags:
@@ -209,16 +210,8 @@ class _Run:
     at_peak: tuple[Buffer, ...] = ()
 
     def __post_init__(self) -> None:
-        from torch._inductor import config
-
         cpu = all(value.device.type == "cpu" for node in self.graph.nodes if isinstance(value := node.meta.get("val"), Tensor))
-        self._reuse = config.realize_reads_threshold
-        self._most_reads = config.realize_acc_reads_threshold or (
-            config.realize_cpu_acc_reads_threshold if cpu else config._realize_acc_reads_threshold_default
-        )
-        self._most_operations = config.realize_opcount_threshold or (
-            config.realize_cpu_opcount_threshold if cpu else config._realize_opcount_threshold_default
-        )
+        self._limits = fusion_limits(on_cpu=cpu)
         self._cpu = cpu
         self._kinds = {node: _kind(node) for node in self.graph.nodes}
         self._kinds |= {node: _LOOP for node in self.graph.nodes if self._is_piece(node)}
@@ -275,12 +268,12 @@ class _Run:
             operations = 1 + sum(one.operations for one in inputs)
             heavy = self._cpu and (_name(node) in _HEAVY or any(one.heavy for one in inputs))
             readers = list(self._readers(node))
-            large = operations > self._most_operations
-            dear = heavy or large or len(reads) > self._reuse
+            large = operations > self._limits.operations
+            dear = heavy or large or len(reads) > self._limits.reuse
             if not (
                 any(self._kinds[reader] == _EXTERN for reader in readers)
                 or (len(readers) > 1 and dear)
-                or (len(reads) > self._most_reads or large)
+                or (len(reads) > self._limits.reads or large)
             ):
                 self._fused[node] = _Fused(reads, operations, heavy)
                 return

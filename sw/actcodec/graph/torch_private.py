@@ -6,30 +6,46 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from cdu_tools.errors import UserError
-from torch import fx
+from torch import Tensor, fx, nn
 from torch._dynamo.exc import TorchDynamoException as CompilerError
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from torch.utils._python_dispatch import _disable_current_modes as without_modes
 
 __all__ = [
     "TESTED",
     "CompilerError",
+    "DataDependentOutputException",
+    "DynamicOutputShapeException",
+    "FakeTensorMode",
+    "FusionLimits",
     "Kernel",
+    "OpOverload",
+    "autograd_node",
     "check_version",
     "compile_parts",
+    "compiles_recurrent_layers",
     "decompositions",
+    "fusion_limits",
     "inductor",
+    "joint_graphs",
     "kernels_of",
     "min_cut",
+    "next_autograd_number",
+    "partition_by",
     "partitioner",
     "partitioner_base",
     "recorded_part",
     "saved_output",
     "storage_is_gone",
+    "with_tensors",
+    "without_modes",
 ]
 
 #: Releases of torch that the tests have run with.
@@ -43,6 +59,13 @@ def check_version() -> None:
             f"actcodec.compiled is not tested with torch {torch.__version__}, whose private functions it needs: use torch "
             f"{' or '.join(TESTED)}, or compress_activations, which uses public functions alone"
         )
+
+
+def compiles_recurrent_layers() -> bool:
+    """Return whether the compiler has been set to compile ``nn.RNN``, ``nn.GRU`` and ``nn.LSTM``, as by default it is not."""
+    from torch._dynamo import config
+
+    return bool(config.allow_rnn)
 
 
 def min_cut(joint: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
@@ -80,8 +103,9 @@ def _keep_kernels_apart() -> None:
     sys.setdlopenflags(sys.getdlopenflags() & ~os.RTLD_GLOBAL)
     if hasattr(ctypes.CDLL(None), "kernel"):
         raise UserError(
-            "a library that shares its names has a function kernel, which would run in place of this model's kernels: compile "
-            "models before another library sets sys.setdlopenflags(os.RTLD_GLOBAL), as import pyosys does, or in another process"
+            "a library that shares its names has a function kernel, which would run in place of this model's kernels: "
+            "compile models before another library sets sys.setdlopenflags(os.RTLD_GLOBAL), as import pyosys does, or in "
+            "another process"
         )
 
 
@@ -214,6 +238,96 @@ def partitioner(partition: Callable[..., Any], key: str) -> object:
     return Partition()
 
 
+def partition_by(partitioner: object | None) -> Callable[..., Any]:
+    """Return inductor's function from a joint graph to two, with its passes over the first, and a partitioner or its own."""
+    import torch._functorch.config as functorch
+    from torch._inductor import config
+    from torch._inductor.compile_fx import partition_fn
+
+    def split(joint: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
+        if partitioner is None:
+            return partition_fn(joint, inputs, **options)
+        with config.patch(custom_partitioner_fn=partitioner), functorch.patch(ban_recompute_materialized_backward=False):
+            return partition_fn(joint, inputs, **options)
+
+    return split
+
+
+class _TracedError(Exception):
+    """Ends the tracing once there are graphs: nothing is compiled."""
+
+
+def joint_graphs(
+    whole: Callable[..., Any], given: Sequence[Any], mode: FakeTensorMode, budget: float, partition: Callable[..., Any]
+) -> tuple[fx.GraphModule, fx.GraphModule] | None:
+    """Return the forward and the backward graph of ``whole(*given)``, None if nothing in it has a gradient.
+
+    ``budget`` is torch's ``activation_memory_budget``; ``partition`` makes the graphs from the joint one.
+    """
+    import torch._functorch.config as functorch
+    from torch._functorch.aot_autograd import aot_function
+    from torch._inductor.virtualized import V
+
+    pairs: list[tuple[fx.GraphModule, fx.GraphModule]] = []
+
+    def recorded(*args: Any, **options: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
+        pairs.append(partition(*args, **options))
+        return pairs[-1]
+
+    def stop(gm: fx.GraphModule, example_inputs: Any) -> Any:
+        raise _TracedError
+
+    compiled = aot_function(
+        whole,
+        fw_compiler=stop,
+        bw_compiler=stop,
+        partition_fn=recorded,
+        decompositions=decompositions(),
+        keep_inference_input_mutations=True,
+    )
+    options = {"activation_memory_budget": budget, "enable_autograd_cache": False}
+    with mode, V.set_fake_mode(mode), functorch.patch(options), suppress(_TracedError):
+        compiled(*given)
+    return pairs[0] if pairs else None
+
+
+def with_tensors(model: nn.Module, tensors: Mapping[str, Tensor]) -> AbstractContextManager[None]:
+    """Return a context in which a model has other parameters and buffers."""
+    return torch.nn.utils.stateless._reparametrize_module(model, dict(tensors))
+
+
+def next_autograd_number() -> int:
+    """Return the number that the next node of autograd's graph will have."""
+    return int(torch.autograd._get_sequence_nr())  # type: ignore[attr-defined]
+
+
+def autograd_node() -> Any:
+    """Return the node of autograd's graph whose backward is running, None for none."""
+    return torch._C._current_autograd_node()
+
+
+@dataclass(frozen=True)
+class FusionLimits:
+    """Bounds beyond which inductor makes a buffer of what a loop computes."""
+
+    reuse: int  #: buffers read by a value that several operations read
+    reads: int  #: buffers read by any value
+    operations: int  #: operations that a value takes
+
+
+def fusion_limits(*, on_cpu: bool) -> FusionLimits:
+    """Return inductor's bounds as they are set."""
+    from torch._inductor import config
+
+    reads = config.realize_acc_reads_threshold
+    operations = config.realize_opcount_threshold
+    return FusionLimits(
+        config.realize_reads_threshold,
+        reads or (config.realize_cpu_acc_reads_threshold if on_cpu else config._realize_acc_reads_threshold_default),
+        operations or (config.realize_cpu_opcount_threshold if on_cpu else config._realize_opcount_threshold_default),
+    )
+
+
 def recorded_part(
     graph: fx.GraphModule,
     inputs: Sequence[Any],
@@ -228,8 +342,6 @@ def recorded_part(
     """
     import torch._functorch.config as functorch
     from torch._dynamo.backends.common import aot_autograd
-    from torch._inductor import config as inductor_settings
-    from torch._inductor.compile_fx import partition_fn
 
     class Recorder(partitioner_base()):  # type: ignore[misc]
         def __call__(self, joint: fx.GraphModule, given: Sequence[Any], *, num_fwd_outputs: int, **options: Any) -> Any:
@@ -238,10 +350,6 @@ def recorded_part(
 
         def uuid(self) -> None:
             return None
-
-    def split(joint: fx.GraphModule, given: Sequence[Any], **options: Any) -> Any:
-        with inductor_settings.patch(custom_partitioner_fn=Recorder()):
-            return partition_fn(joint, given, **options)
 
     def boxed(one: fx.GraphModule, run: Callable[..., Any]) -> Callable[..., Any]:
         def call(values: list[Any]) -> Any:
@@ -255,10 +363,10 @@ def recorded_part(
     options = {
         "fw_compiler": lambda one, _: boxed(one, run),
         "bw_compiler": lambda one, _: boxed(one, measure),
-        "partition_fn": split,
+        "partition_fn": partition_by(Recorder()),
         "decompositions": decompositions(),
     }
-    with functorch.patch(ban_recompute_materialized_backward=False, enable_autograd_cache=False):
+    with functorch.patch(enable_autograd_cache=False):
         return aot_autograd(**options)(graph, inputs)
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
-import torch
 from cdu_tools.errors import UserError
 from torch import Tensor, fx, nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 
-from actcodec.graph.torch_private import decompositions
+from actcodec.graph.torch_private import FakeTensorMode, joint_graphs, partition_by, with_tensors
 
 #: A partition function of AOT autograd: the joint graph -> forward and backward.
 Partition = Callable[..., tuple[fx.GraphModule, fx.GraphModule]]
@@ -45,44 +42,16 @@ def traced(
 
     UserError where nothing has a gradient.
     """
-    from torch._functorch import config
-    from torch._functorch.aot_autograd import aot_function
-    from torch._inductor.compile_fx import partition_fn
-    from torch._inductor.virtualized import V
-
-    pairs: list[tuple[fx.GraphModule, fx.GraphModule]] = []
-
-    def recorded(*args: Any, **options: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
-        pairs.append((partition or partition_fn)(*args, **options))
-        return pairs[-1]
-
-    def stop(gm: fx.GraphModule, example_inputs: Any) -> Any:
-        raise _TracedError
-
     own = own_tensors(model)
 
     def whole(values: Sequence[Tensor], *batch: Any) -> Any:
-        with torch.nn.utils.stateless._reparametrize_module(model, dict(zip(own, values, strict=True))):
+        with with_tensors(model, dict(zip(own, values, strict=True))):
             return call(*batch)
 
-    compiled = aot_function(
-        whole,
-        fw_compiler=stop,
-        bw_compiler=stop,
-        partition_fn=recorded,
-        decompositions=decompositions(),
-        keep_inference_input_mutations=True,
-    )
-    options = {"activation_memory_budget": budget, "enable_autograd_cache": False}
-    with mode, V.set_fake_mode(mode), config.patch(options), suppress(_TracedError):
-        compiled(list(own.values()), *given)
-    if not pairs:
+    pair = joint_graphs(whole, (list(own.values()), *given), mode, budget, partition or partition_by(None))
+    if pair is None:
         raise UserError("nothing in the step has a gradient: let step return a loss of the model's parameters")
-    return pairs[0]
-
-
-class _TracedError(Exception):
-    """Ends the tracing once there are graphs: nothing is compiled."""
+    return pair
 
 
 def own_tensors(model: nn.Module) -> dict[str, Tensor]:

@@ -11,11 +11,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+from actcodec.graph.partition import Choose, Partitioner
+from actcodec.graph.segments import Roles
 from actcodec.graph.timeline import BACKWARD, FORWARD, Timeline, bytes_of, outputs_of, peak_of
+from actcodec.graph.torch_private import FakeTensorMode, partition_by, partitioner, without_modes
 from actcodec.graph.traced import own_tensors, traced
 
 
@@ -40,10 +41,14 @@ class CompiledBlocks:
         Mode of the fake tensors.
     budget
         torch's ``activation_memory_budget``.
+    choose
+        What ``actcodec.compiled`` keeps in which format; None for ``torch.compile`` alone.
+    on_cpu
+        True to count the workspace of oneDNN's convolutions.
     """
 
-    def __init__(self, mode: FakeTensorMode, budget: float) -> None:
-        self._mode, self._budget = mode, budget
+    def __init__(self, mode: FakeTensorMode, budget: float, choose: Choose | None = None, *, on_cpu: bool = False) -> None:
+        self._mode, self._budget, self._choose, self._on_cpu = mode, budget, choose, on_cpu
         self._plans: dict[Any, _Plan] = {}
 
     def call(self, block: nn.Module, original: Any, *args: Any, **kwargs: Any) -> Any:
@@ -71,16 +76,20 @@ class CompiledBlocks:
             returned[:] = [out]
             return outputs
 
-        with _disable_current_modes(), self._mode:
+        with without_modes(), self._mode:
             given = [flat[place].detach().requires_grad_(flat[place].requires_grad) for place in places]
-            forward, backward = traced(block, call, given, self._mode, budget=self._budget)
-        line = peak_of(forward.graph, backward.graph, workspace=False)
+            partition = None
+            if self._choose is not None:
+                own = tuple(range(len(own_tensors(block))))
+                partition = partition_by(partitioner(Partitioner(self._choose, Roles((), own)), ""))
+            forward, backward = traced(block, call, given, self._mode, budget=self._budget, partition=partition)
+        line = peak_of(forward.graph, backward.graph, workspace=self._on_cpu, layouts=partition is None)
         primals = [node.name for node in forward.graph.find_nodes(op="placeholder")]
         wanted = {node.name for node in backward.graph.find_nodes(op="placeholder")}
         listed = outputs_of(forward.graph)
         # The order of results: tensors changed in place, outputs, kept tensors.
-        own = len(listed) - len(wanted & {node.name for node in forward.graph.nodes})
-        outputs = tuple(node.meta["val"] for node in listed[own - returned[0].num_leaves : own])
+        results = len(listed) - len(wanted & {node.name for node in forward.graph.nodes})
+        outputs = tuple(node.meta["val"] for node in listed[results - returned[0].num_leaves : results])
         tangents = sum(
             bytes_of(node.meta["val"])
             for node in backward.graph.find_nodes(op="placeholder")

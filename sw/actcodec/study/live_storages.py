@@ -19,6 +19,8 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from actcodec.graph.torch_private import autograd_node, next_autograd_number
+
 #: Phases of a training step.
 FORWARD, BACKWARD, UPDATE = "forward", "backward", "optimizer"
 
@@ -92,8 +94,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._follow(one, counts=True)
         if self.phase == FORWARD and torch.is_grad_enabled():
             # The graph's node of an operation is made before the operation runs.
-            number = torch.autograd._get_sequence_nr() - 1  # type: ignore[attr-defined]
-            self._modules.setdefault(number, self._module)
+            self._modules.setdefault(next_autograd_number() - 1, self._module)
         now = self.live + (_workspace(func, args, result) if self._on_cpu else 0)
         if now > self.peak:
             self.peak, self.place = now, self._here(func)
@@ -123,7 +124,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _here(self, func: Any) -> StoragePlace:
         name = str(getattr(func, "_schema", func).name).removeprefix("aten::")
         module = self._module
-        node = torch._C._current_autograd_node()
+        node = autograd_node()
         if self.phase == BACKWARD and node is not None and not module:
             return StoragePlace(self.phase, self._modules.get(node._sequence_nr(), ""), node.name())
         return StoragePlace(self.phase, module, name)

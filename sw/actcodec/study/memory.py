@@ -19,10 +19,13 @@ import torch
 from cdu_tools.errors import UserError
 from cdu_tools.near_names import unknown
 from torch import Tensor, fx, nn
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
+from actcodec.graph.choices import Choices, action_of
+from actcodec.graph.formats import FORMATS
+from actcodec.graph.partition import Action, Saved
+from actcodec.graph.torch_private import DataDependentOutputException, DynamicOutputShapeException
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.recommended import families, measured
 from actcodec.study.compiled_blocks import CompiledBlocks
@@ -30,7 +33,9 @@ from actcodec.study.live_storages import BACKWARD, FORWARD, UPDATE, LiveStorages
 from actcodec.study.memory_subject import Subject
 
 NONE, CHECKPOINT, COMPILED, BLOCKS = "none", "checkpoint", "compiled", "compiled-blocks"
-_PLAIN = (NONE, CHECKPOINT, COMPILED, BLOCKS)
+#: The formats of ``actcodec.compiled`` for whole tensors, by the name of their policy.
+CODED = {f"{COMPILED}-{name}": name for name in FORMATS if name != "bits" and not name.startswith("windows")}
+_PLAIN = (NONE, CHECKPOINT, COMPILED, BLOCKS, *CODED)
 
 _Optimizer = Callable[[Sequence[nn.Parameter]], torch.optim.Optimizer]
 #: Optimizers by name; ``foreach`` is torch's default on a GPU, with a temporary for every parameter.
@@ -93,7 +98,8 @@ def predict(
         The model and its training; unchanged afterwards, without gradients.
     policy
         ``none``, ``checkpoint`` (around each block), ``compiled`` (model and loss in one graph), ``compiled-blocks`` (each
-        block in a graph, the rest operation by operation), or the name of a policy of the hooks, whose ratio is the one that
+        block in a graph, the rest operation by operation), ``compiled-FORMAT`` (``actcodec.compiled`` with a format, and a loss
+        outside the graph), or the name of a policy of the hooks, whose ratio is the one that
         benchmarks/families.py measured for the family.
     count
         Samples in the batch; None is the subject's own batch.
@@ -138,7 +144,7 @@ def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, bud
     if not subject.entered:  # allocates buffers that libraries and data sets keep from their first call on
         subject.loss(*subject.data(count))
     storages.given(*model.parameters(), *model.buffers())
-    with subject.within(), _means(policy, subject, budget) as hooks, storages, storages.names_of_modules():
+    with subject.within(), _means(policy, subject, budget, on_cpu) as hooks, storages, storages.names_of_modules():
         data = subject.data(count)
         update = None if make is None else _updated(make, model)
         start = storages.live
@@ -160,15 +166,16 @@ def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, bud
 
 
 @contextmanager
-def _means(policy: str, subject: Subject, budget: float) -> Iterator[Callable[[], AbstractContextManager[Any]]]:
+def _means(policy: str, subject: Subject, budget: float, on_cpu: bool) -> Iterator[Callable[[], AbstractContextManager[Any]]]:
     """Prepare the model; yields a function that makes the context of the forward."""
-    if policy in (CHECKPOINT, BLOCKS):
-        chosen = blocks(subject.model)
+    if policy in (CHECKPOINT, BLOCKS, *CODED):
+        chosen = [subject.model] if policy in CODED else blocks(subject.model)
         if not chosen:
             raise UserError(
                 "the model has no blocks: a block is an element of a ModuleList or Sequential that consists of modules"
             )
-        compiled = CompiledBlocks(subject.mode, budget)
+        choose = partial(_coded, CODED[policy]) if policy in CODED else None
+        compiled = CompiledBlocks(subject.mode, budget if choose is None else 1.0, choose, on_cpu=on_cpu and choose is not None)
         for one in chosen:
             again = partial(checkpoint, one.forward, use_reentrant=False, preserve_rng_state=False)
             one.forward = again if policy == CHECKPOINT else partial(compiled.call, one, one.forward)
@@ -183,6 +190,10 @@ def _means(policy: str, subject: Subject, budget: float) -> Iterator[Callable[[]
         ratios = _ratios(policy)
         assert ratios is not None, "the name was checked"
         yield partial(_smaller, subject.model, ratios[subject.family])
+
+
+def _coded(name: str, saved: Sequence[Saved]) -> list[Action]:
+    return [action_of(one) for one in Choices(name).of(saved)]
 
 
 def _ratios(policy: str) -> dict[str, float] | None:

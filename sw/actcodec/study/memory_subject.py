@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from cdu_tools.errors import UserError
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
+from actcodec.graph.torch_private import DataDependentOutputException, FakeTensorMode
 from actcodec.study.zoo.foreign import Foreign
 
 #: Formats of parameters and data, by name.

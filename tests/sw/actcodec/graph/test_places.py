@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import io
+import warnings
 
 import actcodec
 import pytest
 import torch
 from actcodec.graph.choices import KEEP
+from actcodec.graph.fallback import NotCompiledWarning
 from graph_steps import Found, Make, Steps, cosine, found
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -334,6 +336,72 @@ def test_recurrent_cells():
         return net.a(h)
 
     check(lambda: Network(function, cell=nn.LSTMCell(WIDTH, WIDTH), **linear(1)))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_are_warned_of(kind):
+    """What comes before the layer in its function, and what calls that function, is coded; the rest is not."""
+
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.rnn, self.b = nn.Linear(WIDTH, WIDTH), kind(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+        def forward(self, x):
+            h = self.a(x).tanh().sin()
+            return self.b(self.rnn(h)[0].tanh()).sin()
+
+    name = f"a.rnn is an nn.{kind.__name__}, which torch.compile does not compile"
+
+    def make() -> nn.Module:
+        return Network(lambda net, x: net.b(net.a(x)).cos(), a=Recurrent(), b=nn.Linear(WIDTH, WIDTH))
+
+    with pytest.warns(NotCompiledWarning, match=name):
+        actcodec.compiled(make())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", name)
+        assert check(make).coded == 2  # a value of either function
+
+
+def nested() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU(), perceptron(), nn.Tanh())
+
+
+#: ``torch.compile`` around a model, or around one that has it within.
+AROUND = {
+    "model": (perceptron, lambda model: model, torch.compile),
+    "a model that has it": (nested, lambda model: model[2], torch.compile),
+    "in place": (nested, lambda model: model[2], lambda model: model.compile() or model),
+    "a function": (nested, lambda model: model[2], lambda model: torch.compile(lambda x: model(x).sin())),
+    "reduce-overhead": (nested, lambda model: model[2], lambda model: torch.compile(model, mode="reduce-overhead")),
+}
+
+
+@pytest.mark.parametrize("way", AROUND)
+def test_a_compiler_around(way):
+    """It compiles what is around, and leaves the model's own graphs as they are."""
+    make, inner, around = AROUND[way]
+
+    def steps(model: nn.Module) -> list[Tensor]:
+        called = around(model)
+        return [*one_step(called), *one_step(called)]
+
+    exact, got = found(make, steps, KEEP, inner), found(make, steps, "int8", inner)
+    assert exact.coded == 0 < got.coded
+    assert all(map(torch.equal, got.losses, exact.losses))
+    assert cosine(got.gradients, exact.gradients) >= 0.999
+
+
+def test_one_graph_around_is_refused():
+    torch._dynamo.reset()
+    model = nested()
+    handle = actcodec.compiled(model[2])
+    whole = torch.compile(model, fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=r"actcodec\.compiled compiles this model by itself"):
+        whole(torch.randn(64, WIDTH))
+    handle.close()
+    assert "forward" not in vars(model[2])
+    whole(torch.randn(64, WIDTH))
 
 
 def test_a_second_derivative_is_refused_by_torch():

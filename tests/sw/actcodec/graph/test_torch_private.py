@@ -1,12 +1,15 @@
 """Releases of torch that nobody has tried are refused in a sentence; kernels are those of this CPU and of this model."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import actcodec
 import pytest
 import torch
-from actcodec.graph.torch_private import check_version
+from actcodec.graph.torch_private import TESTED, check_version
 from cdu_tools.errors import UserError
 
 
@@ -14,10 +17,19 @@ def test_releases(monkeypatch):
     check_version()
     for version in ("2.10.1", "3.13.0+cpu"):
         monkeypatch.setattr(torch, "__version__", version)
-        with pytest.raises(
-            UserError, match=f"actcodec.compiled is not tested with torch {version.replace('+', '.')}.*: use torch 2.13"
-        ):
+        message = f"not tested with torch {version.replace('+', '.')}.*: use torch {' or '.join(TESTED)}, or"
+        with pytest.raises(UserError, match=message):
             check_version()
+
+
+def test_private_names_stand_in_one_file():
+    folder = Path(actcodec.__file__).parent
+    files = {*(folder / "graph").glob("*.py"), *(folder / "study").glob("*memory*.py")}
+    files |= {folder / "study" / name for name in ("compiled_blocks.py", "live_storages.py")}
+    files.remove(folder / "graph" / "torch_private.py")
+    assert len(files) > 25
+    private = re.compile(r"^(?!.*``).*\btorch\._(?!\w+``)", re.MULTILINE)
+    assert not [(one.name, line) for one in files for line in private.findall(one.read_text())]
 
 
 STEP = """
@@ -76,4 +88,5 @@ def test_kernels_are_apart_where_libraries_shared_their_names():
 
 def test_a_shared_kernel_is_refused():
     run = subprocess.run([sys.executable, "-c", SHARED, "shared"], check=False, capture_output=True, text=True)
-    assert run.returncode == 1 and run.stderr.splitlines()[-1].endswith("or in another process")
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1].endswith("or in another process")

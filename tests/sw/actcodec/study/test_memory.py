@@ -1,5 +1,9 @@
 """Memory of steps on fake tensors, beside the allocator's events and torch's own tracker."""
 
+import copy
+from functools import partial
+
+import actcodec
 import pytest
 import torch
 from actcodec.policies.recommended import measured
@@ -155,6 +159,38 @@ def test_blocks_compiled_one_by_one_take_what_is_predicted():
     peak, kept = peak_and_kept(model, X)
     assert alone.kept == pytest.approx(kept, rel=0.02)
     assert alone.step == pytest.approx(peak, rel=0.05)
+
+
+@pytest.mark.parametrize("form", ["int8", "int4-group", "nvfp4"])
+def test_a_model_that_is_compiled_with_a_format_takes_what_is_predicted(form):
+    def loss(model, x):
+        return model(x).square().mean()
+
+    model, x = nn.Sequential(Wide(), Wide(), Wide()), torch.randn(512, 64)
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    real = copy.deepcopy(model)
+    without_values(model, mode)
+    one = Subject("own", model, lambda count: (mode.from_tensor(x),), partial(loss, model), "", mode, True)
+    plain, found = (predict(one, name) for name in ("compiled", f"compiled-{form}"))
+    actcodec.compiled(real, form, parts=1)
+    loss(real, x).backward()
+    real.zero_grad(set_to_none=True)
+    kept = allocations(lambda: loss(real, x)).kept
+    peak = allocations(lambda: loss(real, x).backward()).peak
+    assert found.kept == pytest.approx(kept, rel=0.02)
+    assert found.step == pytest.approx(peak, rel=0.1)
+    assert found.kept < 0.5 * plain.kept
+
+
+class Wide(nn.Module):
+    """A layer that keeps much for its few parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(64, 256), nn.Linear(256, 64)
+
+    def forward(self, x):
+        return x + self.down(nn.functional.gelu(self.up(x)))
 
 
 def test_the_place_of_the_peak_names_a_module():
