@@ -78,7 +78,7 @@ class BlockUnpacker(wiring.Component):
         m.submodules.splitter = splitter = Splitter(self.config)
         m.submodules.gatherer = gatherer = Gatherer(self.config)
         connect(m, flipped(self.job), splitter.job)
-        source = flipped(self.i)
+        source: Any = flipped(self.i)
         if self.config.cdus > 1:
             # No path of ready from the wide window to the port. A slice leaves per cycle, and half the words are as many bytes.
             halves = 2 * self.config.slice_bytes <= self.config.packed_bytes
