@@ -161,7 +161,6 @@ class CduArray(wiring.Component):
                 channel.room.eq(Cat(rooms).all()),
                 half.shifts.eq(channel.shifts),
                 channel.events.eq(half.events),
-                channel.port_events["keep"].eq(receiver.bad_keep | partial_beat | scale_receiver.bad_keep | partial_scale),
                 channel.port_events["bad_scale"].eq(join_scales.bad_scale),
                 channel.port_events["scale_source"].eq(join_scales.scale_source),
                 channel.draining.eq(sender.draining),
@@ -175,6 +174,10 @@ class CduArray(wiring.Component):
                 half.abort.eq(channel.abort),
                 sender.cut.eq(channel.abort),
             ]
+            # A register, as the comparison of a wide TKEEP takes long
+            m.d.sync += channel.port_events["keep"].eq(
+                receiver.bad_keep | partial_beat | scale_receiver.bad_keep | partial_scale
+            )
             if self.config.completions:
                 data, given = Port(receiver, partial_beat), Port(scale_receiver, partial_scale)
                 tell_findings(m, direction, channel, half, data, given, join_scales)
