@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cdu_synth.area.hierarchy import instances
-from cdu_synth.area.timing import Netlist
+from cdu_synth.area.hierarchy import declaration, instances
+from cdu_synth.area.timing import Netlist, Path
 from cdu_synth.library.liberty import Library
 
 #: Patterns of the instances that make up a row. Cells inside such an instance belong to the row.
@@ -60,6 +60,26 @@ class Station:
     instance: str
 
 
+@dataclass(frozen=True)
+class End:
+    """An end of a path: the net, the module of the Verilog that declares it and the line there, 0 for a generated net."""
+
+    net: str
+    module: str
+    line: int
+
+
+@dataclass(frozen=True)
+class SlowPath:
+    """One of the slowest paths: its total in ns, its number of cells, both ends, and the rows and instances on it."""
+
+    delay_ns: float
+    cells: int
+    start: End
+    end: End
+    stations: tuple[Station, ...]
+
+
 def station(place: str) -> Station:
     """Return the row and instance of cells at a place (``core.compressor.dct0.rows``): the outermost instance of a row."""
     parts = place.split(".")
@@ -100,3 +120,9 @@ def stations(places: Iterable[str]) -> tuple[Station, ...]:
         if not found or found[-1] != here:
             found.append(here)
     return tuple(found)
+
+
+def slow_path(path: Path, netlist: Netlist, verilog: str, top: str) -> SlowPath:
+    """Return a path of a netlist with the places of its ends in the Verilog."""
+    start, end = (End(net, *declaration(verilog, top, net)) for net in (path.start, path.end))
+    return SlowPath(round(path.delay_ns, 4), path.cells, start, end, stations(netlist.places[step] for step in path.steps))

@@ -21,6 +21,8 @@ from cdu_synth.area.timing import Netlist, Timing
 from cdu_synth.library.liberty import LibertyError, Library, contents
 from cdu_synth.library.macros import blackboxes, with_macros
 
+#: Paths that the report of a unit lists.
+SLOW_PATHS = 10
 #: Modules that a result depends on, beside the Verilog and the tools.
 SOURCES = (
     *(f"cdu_synth.area.{name}" for name in ("flow", "recipes", "breakdown", "clock_gates", "hierarchy", "latches", "timing")),
@@ -77,8 +79,8 @@ class Cost:
         Number of memories that are macros, and their area.
     shares
         Rows of the breakdown, which add up to this netlist; empty unless the modules of the rows were kept.
-    stations
-        Rows and instances on the slowest path; empty unless the modules of the rows were kept.
+    slow_paths
+        Up to :data:`SLOW_PATHS` slowest paths, to as many registers or ports; empty unless the modules of the rows were kept.
     """
 
     area_um2: float
@@ -95,7 +97,7 @@ class Cost:
     macros: int = 0
     macros_um2: float = 0.0
     shares: tuple[breakdown.Share, ...] = ()
-    stations: tuple[breakdown.Station, ...] = ()
+    slow_paths: tuple[breakdown.SlowPath, ...] = ()
 
     @property
     def mhz(self) -> float:
@@ -214,7 +216,7 @@ def clock_sweep(
     library = with_macros(library, macros)
     for (clock_ns, recipe), run in runs.items():
         netlist = Netlist.of(json.loads((directory / f"{run}.json").read_text(encoding="utf-8")), top)
-        found[clock_ns][recipe] = _cost(netlist, library, recipe, directory, by_row, sta)
+        found[clock_ns][recipe] = _cost(netlist, library, recipe, directory, sta, (verilog, top) if by_row else None)
     return found
 
 
@@ -264,7 +266,10 @@ def _driver(library: Library) -> str:
     return buffers[min(1, len(buffers) - 1)][1]
 
 
-def _cost(netlist: Netlist, library: Library, recipe: str, directory: Path, by_row: bool, sta: OpenSta | None) -> Cost:
+def _cost(
+    netlist: Netlist, library: Library, recipe: str, directory: Path, sta: OpenSta | None, rows_of: tuple[str, str] | None
+) -> Cost:
+    """Return the cost of a netlist, with its rows for the Verilog and top module ``rows_of``."""
     unmapped = sorted({kind for kind, _ in netlist.cells} - set(library.cells))
     if unmapped:
         raise LibertyError(f"library {library.name} has no cells for {', '.join(unmapped)}: use a more complete one")
@@ -272,7 +277,9 @@ def _cost(netlist: Netlist, library: Library, recipe: str, directory: Path, by_r
     used, macros = [cell for cell in every if not cell.macro], [cell for cell in every if cell.macro]
     area = sum(cell.area for cell in used)
     leakages = [cell.leakage_uw for cell in used]
-    path = sta.slowest(netlist, library, directory) if sta else Timing(netlist, library).slowest()
+    timing = Timing(netlist, library) if rows_of or not sta else None
+    paths = timing.slowest_paths(SLOW_PATHS) if timing else []
+    path = sta.slowest(netlist, library, directory) if sta else next(iter(paths), None)
     return Cost(
         area_um2=round(area, 3),
         ge=round(area / library.gate.area, 1),
@@ -287,6 +294,6 @@ def _cost(netlist: Netlist, library: Library, recipe: str, directory: Path, by_r
         recipe=recipe,
         macros=len(macros),
         macros_um2=round(sum(macro.area for macro in macros), 3),
-        shares=breakdown.shares(netlist, library) if by_row else (),
-        stations=breakdown.stations(netlist.places[step] for step in path.steps) if by_row and path else (),
+        shares=breakdown.shares(netlist, library) if rows_of else (),
+        slow_paths=tuple(breakdown.slow_path(one, netlist, *rows_of) for one in paths) if rows_of else (),
     )

@@ -42,6 +42,20 @@ def instances(verilog: str, top: str) -> Iterator[tuple[str, str]]:
     return below(top, "")
 
 
+def declaration(verilog: str, top: str, net: str) -> tuple[str, int]:
+    """Return the module that declares a net of the flattened module ``top`` (``core.dct0.rows.sum[3]``) and the line there.
+
+    The line is counted from 1, and 0 for a net without a name of its own in the text.
+    """
+    path, _, name = net.partition("[")[0].rpartition(".")
+    module = dict(instances(verilog, top)).get(path, top)
+    text = next((found for found in _MODULE.finditer(verilog) if found[1] == module), None)
+    declared = text and re.search(
+        rf"^  (?:(?:input|output|reg|wire)\b.*? )\\?{re.escape(name)}(?: |;|$)", text[0], re.MULTILINE
+    )
+    return module, verilog.count("\n", 0, text.start() + declared.start()) + 1 if text and declared else 0
+
+
 def place(cell: str) -> str:
     """Return the path of the instance of a cell in a flattened netlist; empty for the top, or if it is unknown.
 

@@ -13,7 +13,7 @@ from cdu_tools.cache import entry
 from cdu_tools.sources import sources_sha256
 
 from cdu_synth.area import breakdown, flow
-from cdu_synth.area.breakdown import Share, Station
+from cdu_synth.area.breakdown import Share
 from cdu_synth.area.flow import Cost
 from cdu_synth.library.liberty import Library
 
@@ -25,7 +25,7 @@ def kept_netlist(
 ) -> tuple[dict[str, Any], Cost]:
     """Return Yosys' JSON of a module and its cost (:func:`~cdu_synth.area.flow.synthesise`), from the cache if it is there.
 
-    Units are mapped by rows (:mod:`cdu_synth.area.breakdown`).
+    The cost has no slow paths. Units are mapped by rows (:mod:`cdu_synth.area.breakdown`).
     """
     by_row = top in map(top_name, breakdown.UNITS)
 
@@ -41,6 +41,5 @@ def kept_netlist(
         "netlist", [verilog, top, library.sha256, clock_ns, recipe, build.name, build.version, sources, by_row], make
     )
     kept = json.loads((folder / _COST).read_text(encoding="utf-8"))
-    shares, stations = (Share(**one) for one in kept.pop("shares")), (Station(**one) for one in kept.pop("stations"))
-    cost = Cost(**kept, shares=tuple(shares), stations=tuple(stations))
+    cost = Cost(**kept | {"shares": tuple(Share(**one) for one in kept["shares"]), "slow_paths": ()})
     return json.loads((folder / f"{recipe}.json").read_text(encoding="utf-8")), cost

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from cdu_tools.report import Page, Report, Table, json_text
@@ -105,15 +106,28 @@ def _macros(block: dict[str, Any]) -> str:
 
 
 def _breakdown(block: dict[str, Any]) -> list[str | Table]:
-    """Return the rows of a block, their sum, and the stations of its slowest path."""
+    """Return the rows of a block, their sum, and its slowest paths."""
     power = all("leakage_uw" in row for row in block["breakdown"].values())
     head = ["row", "um2", "kGE", "share", "flip-flops", "cells"] + (["leakage (uW)"] if power else [])
     rows = []
     for name, row in [*block["breakdown"].items(), ("**sum**", {**block, "share": 1.0})]:
         figures = [f"{row['area_um2']:,.0f}", f"{row['ge'] / 1e3:.2f}", f"{row['share']:.1%}", f"{row['flip_flops']:,}"]
         rows.append([name, *figures, f"{row['cells']:,}"] + ([f"{row['leakage_uw']:.3g}"] if power else []))
-    path = " > ".join(f"{stop['row']} (`{stop['instance'] or 'top'}`)" for stop in block["critical_path"]["stations"])
-    return [Table(head, rows), f"Slowest path: {path}.\n{breakdown.NOTE}"]
+    paths = [
+        [f"{path['delay_ns']:.2f}", str(path["cells"]), _end(path["start"]), _end(path["end"]), _through(path["stations"])]
+        for path in block["slow_paths"]
+    ]
+    ends = Table(["ns", "cells", "from", "to", "through"], paths)
+    return [Table(head, rows), breakdown.NOTE, "Slowest paths, each to another register or port:", ends]
+
+
+def _through(stations: list[dict[str, str]]) -> str:
+    return " > ".join(f"{stop['row']} (`{stop['instance'] or 'top'}`)" for stop in stations)
+
+
+def _end(end: dict[str, Any]) -> str:
+    """Return an end of a path with the module and line that declare it."""
+    return f"`{end['net']}` ({end['module']}" + (f", line {end['line']})" if end["line"] else ")")
 
 
 def chart(content: dict[str, Any]) -> bytes:
@@ -162,7 +176,7 @@ def _entry(cost: Cost, library: Library) -> dict[str, Any]:
         entry["macros"] = {"count": cost.macros, "area_um2": cost.macros_um2}
     if cost.shares:
         entry["breakdown"] = {share.row: _row(share, cost, library) for share in cost.shares}
-        entry["critical_path"]["stations"] = [{"row": station.row, "instance": station.instance} for station in cost.stations]
+        entry["slow_paths"] = [asdict(path) for path in cost.slow_paths]
     return entry
 
 

@@ -144,7 +144,23 @@ class Timing:
 
     def slowest(self) -> Path | None:
         """Return the slowest path, or None if the netlist has none."""
-        best: tuple[float, tuple[Net, int], Net] | None = None
+        return next(iter(self.slowest_paths(1)), None)
+
+    def slowest_paths(self, count: int) -> list[Path]:
+        """Return the slowest path to each of the ``count`` latest registers or ports, the bits of one taken together."""
+        found: dict[str, Path] = {}
+        for delay, end, state in sorted(self._ends(), key=lambda one: -one[0]):
+            name = self._netlist.name(state)
+            register = name.partition("[")[0]
+            if register not in found:
+                start, steps = self._trace(end)
+                found[register] = Path(delay * self._library.time_ns, self._netlist.name(start), name, steps)
+            if len(found) == count:
+                break
+        return list(found.values())
+
+    def _ends(self) -> Iterator[tuple[float, tuple[Net, int], Net]]:
+        """Yield each end of a path: delay with setup, the edge that arrives, and the net that names the register or port."""
         for number, (cell, (_, pins)) in enumerate(zip(self._types, self._netlist.cells, strict=True)):
             for setup in cell.setups:
                 net = pins.get(setup.target)
@@ -153,17 +169,10 @@ class Timing:
                     arrival = self._behind_wire(net, number)
                     for edge in (0, 1):
                         total = _constraint(setup, arrival, edge) * (2 if cell.latch else 1)
-                        if best is None or total > best[0]:
-                            best = total, (net, edge), net if state is None else state
+                        yield total, (net, edge), net if state is None else state
         for net in self._netlist.outputs:
             for edge, (total, _) in enumerate(self._behind_wire(net, PORT) if net in self._arrival else ()):
-                if best is None or total > best[0]:
-                    best = total, (net, edge), net
-        if best is None:
-            return None
-        delay, end, name = best
-        start, steps = self._trace(end)
-        return Path(delay * self._library.time_ns, self._netlist.name(start), self._netlist.name(name), steps)
+                yield total, (net, edge), net
 
     def _trace(self, end: tuple[Net, int]) -> tuple[Net, tuple[int, ...]]:
         """Return the net where the path to an edge begins, and the cells on it."""

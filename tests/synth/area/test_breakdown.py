@@ -88,8 +88,21 @@ def test_rows_add_up_to_the_netlist(unit, nangate45):
     assert sum(share.area_um2 for share in cost.shares) == pytest.approx(sum(nangate45.cells[kind].area for kind in kinds))
     assert sum(share.flip_flops for share in cost.shares) == sum(kind.startswith("DFF") for kind in kinds) == cost.flip_flops
     assert sum(share.leakage_uw for share in cost.shares) == pytest.approx(cost.leakage_uw, abs=1e-3)
-    assert all(station.row in {share.row for share in cost.shares} for station in cost.stations)
-    assert cost.stations
+
+
+def test_the_slowest_paths_end_at_lines_of_the_verilog(unit):
+    _, made, cost, _ = unit
+    delays = [path.delay_ns for path in cost.slow_paths]
+    assert len(delays) == flow.SLOW_PATHS
+    assert delays == sorted(delays, reverse=True)
+    assert delays[0] == cost.critical_path_ns
+    ends = [path.end for path in cost.slow_paths]
+    assert len({end.net.partition("[")[0] for end in ends}) == len(ends)
+    lines = made.verilog.splitlines()
+    named = [end for end in ends if end.line]
+    assert named
+    assert all(end.net.partition("[")[0].rpartition(".")[2] in lines[end.line - 1] for end in named)
+    assert {one.row for path in cost.slow_paths for one in path.stations} <= {share.row for share in cost.shares}
 
 
 @pytest.mark.campaign
