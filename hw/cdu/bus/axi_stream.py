@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
+from cdu.parts.register_slice import register_slice
 from cdu.parts.width_converter import Bytes, expand, ones
 
 #: Signals of a receiving port with their directions; a sending port has the opposite ones.
@@ -61,6 +62,9 @@ class AxiReceiver(wiring.Component):
     With ``quiet``, packets may wait in a FIFO before the port that cannot be cleared: ``flush`` then drops all words until the
     port is at the end of a packet and nothing has come for ``quiet`` cycles.
 
+    With ``words`` of 2 two words wait behind the one whose successor is awaited, so that ``ready`` of ``o`` does not reach
+    ``tready``.
+
     Latency: 2 cycles. One transfer per cycle.
     """
 
@@ -75,8 +79,8 @@ class AxiReceiver(wiring.Component):
     flush: Signal
     flushing: Signal
 
-    def __init__(self, size: int, quiet: int = 0) -> None:
-        self.size, self._quiet = size, quiet
+    def __init__(self, size: int, quiet: int = 0, words: int = 1) -> None:
+        self.size, self._quiet, self._words = size, quiet, words
         extra = {"o": Out(stream.Signature(Bytes(size))), "bad_keep": Out(1)}
         extra |= {"clear": In(1), "flush": In(1), "flushing": Out(1)}
         super().__init__(members("", size, receives=True) | extra)
@@ -85,9 +89,10 @@ class AxiReceiver(wiring.Component):
         m = Module()
         open_packet = Signal()
         ahead: Any = Signal(Bytes(self.size), reset_less=True)  # the word that waits for its successor
-        word: Any = Signal(Bytes(self.size), reset_less=True)  # the word in front of it
+        word: Any = Signal(Bytes(self.size), reset_less=True)  # the word in front of it, or the one that is offered
         waits = Signal()
-        advance = ~self.o.valid | self.o.ready
+        queue = register_slice(Bytes(self.size)) if self._words > 1 else None
+        advance = ~self.o.valid | self.o.ready if queue is None else queue.i.ready
         transfer = self.tvalid & self.tready
         taken = Signal()
         front = Signal(self.size)  # bytes up to the first hole
@@ -96,17 +101,29 @@ class AxiReceiver(wiring.Component):
         moves = Signal()
         begins = ~waits | ahead["last"]  # what comes belongs to another packet than what waits
         m.d.comb += [
-            *(bit.eq(self.tkeep[: place + 1].all()) for place, bit in enumerate(front)),
+            front.eq(_leading_ones(m, self.tkeep)),
             self.tready.eq((~self.clear & (~waits | advance)) | self.flushing),
             taken.eq(transfer & ~self.flushing),
-            self.bad_keep.eq(taken & (front != self.tkeep)),
+            self.bad_keep.eq(taken & (self.tkeep[1:] & ~self.tkeep[:-1]).any()),
             arrives.eq(taken & front[0]),
             closes.eq(taken & ~front[0] & self.tlast),
             moves.eq(waits & advance & (ahead["last"] | arrives | closes)),
-            self.o.payload.eq(word),
         ]
-        with m.If(advance):
-            m.d.sync += [self.o.valid.eq(moves), word.eq(ahead), word["last"].eq(ahead["last"] | closes)]
+        if queue is None:
+            m.d.comb += self.o.payload.eq(word)
+            with m.If(advance):
+                m.d.sync += [self.o.valid.eq(moves), word.eq(ahead), word["last"].eq(ahead["last"] | closes)]
+            with m.If(self.clear):
+                m.d.sync += self.o.valid.eq(0)
+        else:
+            m.submodules.queue = ResetInserter(self.clear)(queue)
+            m.d.comb += [
+                word.eq(ahead),
+                word["last"].eq(ahead["last"] | closes),
+                queue.i.payload.eq(word),
+                queue.i.valid.eq(moves),
+            ]
+            connect(m, queue.o, flipped(self.o))
         with m.If(moves | ~waits):
             m.d.sync += [
                 waits.eq(arrives | (closes & begins)),
@@ -115,7 +132,7 @@ class AxiReceiver(wiring.Component):
                 ahead["last"].eq(self.tlast),
             ]
         with m.If(self.clear):
-            m.d.sync += [waits.eq(0), self.o.valid.eq(0)]
+            m.d.sync += waits.eq(0)
         with m.If(transfer):
             m.d.sync += open_packet.eq(~self.tlast)
             with m.If(self.tlast):
@@ -209,6 +226,15 @@ class AxiSender(wiring.Component):
         with m.If(self.cut):
             m.d.sync += [cutting.eq(open_packet | (cutting & ~advance)), open_packet.eq(0)]
         return m
+
+
+def _leading_ones(m: Module, bits: Value) -> Value:
+    """Return the ones of a value that have no zero below them, in as many stages as its length has bits."""
+    for stage in range((len(bits) - 1).bit_length()):
+        found = Signal(len(bits), name=f"ones_of_{2 << stage}")
+        m.d.comb += found.eq(bits & Cat(Const(-1, 1 << stage), bits)[: len(bits)])
+        bits = found
+    return bits
 
 
 def _thermometer_count(m: Module, ones: Value) -> Value:

@@ -13,7 +13,6 @@ from cdu.lanes.decompress_lane import DecompressLane
 from cdu.lanes.gatherer import Gatherer
 from cdu.lanes.splitter import Splitter
 from cdu.parts.register_slice import sliced
-from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
 from cdu.words import BlockWord, Job, JobEvents, PackedWord, ShiftBanks, Slice
 
@@ -78,14 +77,7 @@ class BlockUnpacker(wiring.Component):
         m.submodules.splitter = splitter = Splitter(self.config)
         m.submodules.gatherer = gatherer = Gatherer(self.config)
         connect(m, flipped(self.job), splitter.job)
-        source: Any = flipped(self.i)
-        if self.config.cdus > 1:
-            # No path of ready from the wide window to the port. A slice leaves per cycle, and half the words are as many bytes.
-            halves = 2 * self.config.slice_bytes <= self.config.packed_bytes
-            m.submodules.words = words = StreamFifo(PackedWord(self.config), 1 if halves else 2)
-            connect(m, source, words.i)
-            source = words.o
-        connect(m, source, splitter.i)
+        connect(m, flipped(self.i), splitter.i)
         connect(m, gatherer.o, flipped(self.o))
         if self.config.has_mx:
             connect(m, splitter.mx, flipped(self.mx))
