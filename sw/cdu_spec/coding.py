@@ -40,9 +40,9 @@ How: TypeAlias = ShiftCoding | AffineSettings | MxSettings | None
 HowT = TypeVar("HowT", ShiftCoding, AffineSettings, MxSettings)
 #: Settings in words, for errors.
 _IN_WORDS: dict[type, str] = {
-    ShiftCoding: "coder and reconstruction point",
+    ShiftCoding: "a coder and reconstruction point",
     AffineSettings: "settings of the affine quantiser",
-    MxSettings: "format of MX",
+    MxSettings: "a format of MX",
 }
 
 
@@ -109,7 +109,7 @@ def checked(mode: Mode, how: How) -> How:
         return ShiftCoding()
     kind = kind_of(mode)
     if not isinstance(how, kind):
-        what = _IN_WORDS[kind] if how is None else f"no {_IN_WORDS[type(how)]}"
+        what = _IN_WORDS[kind] if how is None else f"no {_IN_WORDS[type(how)].removeprefix('a ')}"
         raise UserError(f"mode {mode.label} takes {what}")
     if isinstance(how, AffineSettings):
         _check_affine(mode, how)

@@ -15,7 +15,7 @@ FAULTS = {
     "the burst stays open behind an empty last word": (
         r"(assign _\d+_ = _\d+_) \| begun;",
         r"\1;",
-        "ends_with_segment",
+        "open",
     ),
     "the burst stays open behind the last word of a segment": (
         r"(assign i__payload_\d+__last = over) \| fits;",

@@ -119,7 +119,13 @@ def test_descriptor_has_the_fields_of_the_port():
     job = decompression_job(packed.header, packed.shifts, packed.reciprocals)
     ports = {port["name"]: port for port in generator.kept(CduConfig(), "decompressor").manifest["ports"]}
     port = ports["job__payload"]
-    assert port_fields.unpack(port, port_fields.pack(port, descriptor(job))) == descriptor(job)
+    written, given = port_fields.pack(port, descriptor(job)), descriptor(job)
+    read = port_fields.unpack(port, written)
+    # A union is read as its widest member, which has the same bits.
+    assert {name: value for name, value in read.items() if name != "how"} == {
+        name: value for name, value in given.items() if name != "how"
+    }
+    assert port_fields.pack(port, read) == written
 
 
 def _write(folder, text, records=()):

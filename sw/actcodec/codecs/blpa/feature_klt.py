@@ -37,6 +37,8 @@ _OCTAVE = 8
 #: Range of squares of deviations that float32 holds in full.
 _LEAST_SQUARE, _MOST_SQUARE = 2.0**-100, 2.0**100
 _HEADS_RANK = 4
+#: Rows whose squares are added at once.
+_PIECE_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +143,7 @@ class FeatureKltCodec(FeatureCodedCodec):
         if self.steps_of == TOKEN:
             variance = variance.mean().expand(features)
         deviation = torch.where(constant, 1.0, variance.sqrt())
-        left = (rows - mean) / deviation
+        left = rows.sub(mean).div_(deviation)  # in place, as the copy is as large as the tensor
         left[:, constant] = 0
         mean = torch.where(constant, rows[0], mean)
         step = 2 * BLPA_REACH / 2**self.bits
@@ -154,7 +156,8 @@ class FeatureKltCodec(FeatureCodedCodec):
         if not self._pays(sample, turn, step, tokens, rank * features * torch.finfo(dtype).bits):
             return None
         found = left @ turn
-        cut = float(left.square().sum(dtype=torch.float64) - found.square().sum(dtype=torch.float64))
+        cut = _sum_of_squares(left) - _sum_of_squares(found)
+        del left
         if cut > tokens * int((~constant).sum()) * step**2 / 12:
             return None
         steps = torch.tensor([step], dtype=torch.float32, device=x.device)
@@ -183,6 +186,11 @@ class FeatureKltCodec(FeatureCodedCodec):
         coded = integer_coder.estimated_bits(numbers.t().contiguous()) if numbers.numel() else 0.0
         bits = direction_bits * len(sample) / tokens + coded + error / karhunen.SQUARE_OF_A_BIT
         return bits <= _MARGIN * integer_coder.estimated_bits((sample / step).ceil().to(torch.int32))
+
+
+def _sum_of_squares(rows: Tensor) -> float:
+    """Return the sum in float64, by pieces so that no copy of all values is made."""
+    return sum(float(piece.square().sum(dtype=torch.float64)) for piece in rows.split(_PIECE_ROWS))
 
 
 def _rounded_up(found: Tensor, step: float) -> Tensor:

@@ -111,10 +111,10 @@ def test_a_tensor_on_a_gpu_makes_a_policy_say_it_once():
     work = Compression(chosen, Limits(ModuleSelection(nn.Identity(), "*", ())), measure_error=False, strict=False)
     tensor = SavedTensor("linear", "linear", (4, 64), torch.float32)
     (codec,) = (one for one in chosen.codecs_of_rules if one.name == "blpa-coded")
-    on_gpu = SimpleNamespace(device=torch.device("cuda"))
+    on_gpu = SimpleNamespace(tensor=SimpleNamespace(device=torch.device("cuda")), operation=None)
     with pytest.warns(KernelsWarning, match="policy 'blpa-coded'"), pytest.raises(AttributeError):
-        work.kept(on_gpu, tensor, codec, None)  # it is no tensor: compressing it is past the warning
+        work.kept(on_gpu, tensor, codec)  # it is no tensor: compressing it is past the warning
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(AttributeError):
-            work.kept(on_gpu, tensor, codec, None)
+            work.kept(on_gpu, tensor, codec)
