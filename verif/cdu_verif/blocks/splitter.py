@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 #: Bounded searches: parameters, and the number of cycles from reset.
 _BOUNDS: tuple[tuple[dict[str, Any], int], ...] = (
-    ({"modes": ("sfpr", "brc")}, 8),
-    ({"modes": ("sfpr+zvc",)}, 7),
-    ({"cdus": 8, "packed_port_bits": 128, "modes": ("sfpr", "sfpr+zvc", "brc")}, 7),
+    ({"modes": ("sfpr", "brc")}, 7),
+    ({"modes": ("sfpr+zvc",)}, 6),
+    ({"cdus": 8, "packed_port_bits": 128, "modes": ("sfpr", "sfpr+zvc", "brc")}, 6),
 )
 #: Cycles from reset in which the first blocks of a job leave.
-_JOBS_CYCLES = 11
+_JOBS_CYCLES = 10
 #: Cycles from reset in which the first rows of a job of mode mx leave.
-_MX_CYCLES = 8
+_MX_CYCLES = 7
 #: Free bits of every byte of a payload in these searches: masks then have 0 to 16 ones.
 _FREE_OF_BYTE = 0x11
 
