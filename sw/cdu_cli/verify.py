@@ -39,7 +39,7 @@ def verify(
         int | None, typer.Option(help="Training steps (default: 3 on quick, 20 on full).", min=1, max=MAX_STEPS)
     ] = None,
     properties: Annotated[
-        Path | None, typer.Option(help="Also check the property modules in this folder at AXI ports (Verilator).")
+        Path | None, typer.Option(help="Check the property modules in this folder at AXI ports too (Verilator).")
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
