@@ -163,7 +163,7 @@ def test_payload_bounds_of_affine_modes(mode, settings, bounds):
         (Mode.SFPR, AffineSettings(), "mode sfpr takes no settings"),
         (Mode.ACTNN, None, "mode actnn takes settings"),
         (Mode.ACTNN, MxSettings("mxfp4"), "mode actnn takes no format of MX"),
-        (Mode.MX, None, "mode mx takes format of MX"),
+        (Mode.MX, None, "mode mx takes a format of MX"),
         (Mode.MX, ShiftCoding(), "mode mx takes no coder and reconstruction point"),
         (Mode.JPEG_ACT, AffineSettings(), "mode jpeg-act takes no settings of the affine quantiser"),
         (Mode.ACTNN, AffineSettings(2, 1), "step_log2 = 1 is not allowed where the step is found"),
