@@ -14,7 +14,7 @@ from actcodec.golden.codes import pack_codes
 from actcodec.golden.heads import pack_low, pack_ranges
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS, MAX_EXPONENT, AffineSettings
-from cdu_spec.coding import How, code_bits, coder_of, seed_of
+from cdu_spec.coding import How, ShiftCoding, code_bits, coder_of, seed_of
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
 from cdu_spec.modes import LOW_BYTES, MASK_BYTES, STEP_BYTES, Coder, Mode
@@ -46,6 +46,8 @@ class Tag:
     @property
     def how_fields(self) -> dict[str, dict[str, int]]:
         """Return the fields of :class:`cdu.words.How`."""
+        if self.mode is Mode.JPEG_ACT:
+            return how_fields(self.how or ShiftCoding())
         return {"affine": dict(self.beside)} if self.beside and self.how is None else how_fields(self.how)
 
 
