@@ -62,8 +62,7 @@ class AxiReceiver(wiring.Component):
     With ``quiet``, packets may wait in a FIFO before the port that cannot be cleared: ``flush`` then drops all words until the
     port is at the end of a packet and nothing has come for ``quiet`` cycles.
 
-    With ``words`` of 2 two words wait behind the one whose successor is awaited, so that ``ready`` of ``o`` does not reach
-    ``tready``.
+    With ``words`` 2, two words may wait at ``o``, and no path leads from its ``ready`` to ``tready``.
 
     Latency: 2 cycles. One transfer per cycle.
     """

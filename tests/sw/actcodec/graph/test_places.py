@@ -340,7 +340,7 @@ def test_recurrent_cells():
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 def test_recurrent_layers_are_warned_of(kind):
-    """What comes before the layer in its function, and what calls that function, is coded; the rest is not."""
+    """Values before the layer and in the caller of its function are coded; values behind it are kept."""
 
     class Recurrent(nn.Module):
         def __init__(self) -> None:
