@@ -166,7 +166,8 @@ class AxiSender(wiring.Component):
     tdata, tkeep, tlast, tvalid, tready
         The AXI4-Stream port.
     cut
-        High for a cycle: no more words of the present packet will come, and a word that has not left is not needed.
+        High for a cycle: no more words of the present packet will come, and a word that has not left is not needed. A word
+        that is taken in this cycle is dropped.
     draining
         Such a word, or the end of a cut packet, has yet to leave.
     ended
@@ -195,6 +196,7 @@ class AxiSender(wiring.Component):
         open_packet = Signal()  # words of a packet were taken, its last one was not
         cutting = Signal()  # the end of a cut packet is to be sent
         stale = Signal()  # the word at the port is that end, or was there before the cut
+        taken = Signal()
         advance = ~self.tvalid | self.tready
         word = self.i.payload
         bits = Signal(8 * self.size, reset_less=True)
@@ -204,14 +206,15 @@ class AxiSender(wiring.Component):
             self.tdata.eq(bits),
             self.tkeep.eq(keep),
             self.tlast.eq(last),
-            self.i.ready.eq(advance & ~cutting & ~self.cut),
+            self.i.ready.eq(advance & ~cutting),
+            taken.eq(self.i.valid & self.i.ready & ~self.cut),
             self.ended.eq(self.tvalid & self.tready & self.tlast & ~stale & ~self.cut),
             self.draining.eq(cutting | (self.tvalid & stale)),
         ]
         with m.If(advance):
             m.d.sync += [
                 stale.eq(cutting),
-                self.tvalid.eq((self.i.valid & self.i.ready) | cutting),
+                self.tvalid.eq(taken | cutting),
                 bits.eq(Mux(cutting, 0, word["data"])),
                 keep.eq(Mux(cutting, 0, Cat(*ones(word["count"], self.size)))),
                 last.eq(cutting | word["last"]),
@@ -220,7 +223,7 @@ class AxiSender(wiring.Component):
                 m.d.sync += cutting.eq(0)
         with m.Elif(self.cut):
             m.d.sync += stale.eq(1)
-        with m.If(self.i.valid & self.i.ready):
+        with m.If(taken):
             m.d.sync += open_packet.eq(~word["last"])
         with m.If(self.cut):
             m.d.sync += [cutting.eq(open_packet | (cutting & ~advance)), open_packet.eq(0)]

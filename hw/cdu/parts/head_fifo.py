@@ -1,4 +1,4 @@
-"""Queue with its head in a separate register."""
+"""Queue whose head is a register."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from cdu.parts.stream_fifo import StreamFifo
-
 
 class HeadFifo(wiring.Component):
-    """A :class:`~cdu.parts.stream_fifo.StreamFifo` that selects among its registers before the head, not behind it.
+    """A :class:`~cdu.parts.stream_fifo.StreamFifo` that moves its payloads towards the head.
 
-    It suits payloads from which much is computed in the cycle of their transfer, and has as many registers.
+    It suits payloads from which much is computed in the cycle of their transfer: nothing is selected behind the head, and
+    ``ready``, which then comes late, enables registers without passing through a counter.
 
     Parameters
     ----------
     shape
         Shape of the payload.
     depth
-        Number of payloads, at least 2.
+        Number of payloads, at least 1.
 
-    Ports: ``i``, ``o`` streams of ``shape``. Latency 1 cycle, one transfer per cycle.
+    Ports: ``i``, ``o`` streams of ``shape``. Latency 1 cycle; one transfer per cycle, with ``depth`` 1 one in two cycles.
     """
 
     i: stream.Interface
@@ -32,23 +31,26 @@ class HeadFifo(wiring.Component):
     latency = 1
 
     def __init__(self, shape: Any, depth: int) -> None:
-        self.shape, self.depth = shape, depth
+        self.depth = depth
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.behind = behind = StreamFifo(self.shape, self.depth - 1)
-        head: Any = Signal.like(self.o.payload, reset_less=True)
-        moves = Signal()
-        given, kept = Value.cast(self.i.payload), Value.cast(behind.o.payload)
+        given = Value.cast(self.i.payload)
+        places = [Signal(len(given), reset_less=True, name=f"place{number}") for number in range(self.depth)]
+        filled = Signal(self.depth)  # from the head on
+        comes, leaves = Signal(), Signal()
         m.d.comb += [
-            moves.eq(~self.o.valid | self.o.ready),
-            behind.i.payload.eq(self.i.payload),
-            behind.i.valid.eq(self.i.valid & (~moves | behind.o.valid)),
-            behind.o.ready.eq(moves),
-            self.i.ready.eq(behind.i.ready),
-            self.o.payload.eq(head),
+            self.i.ready.eq(~filled[-1]),
+            self.o.valid.eq(filled[0]),
+            self.o.payload.eq(places[0]),
+            comes.eq(self.i.valid & self.i.ready),
+            leaves.eq(self.o.valid & self.o.ready),
         ]
-        with m.If(moves):
-            m.d.sync += [self.o.valid.eq(self.i.valid | behind.o.valid), head.eq(Mux(behind.o.valid, kept, given))]
+        for number, place in enumerate(places):
+            behind = filled[number + 1] if number + 1 < self.depth else 0
+            before = filled[number - 1] if number else 1
+            with m.If(leaves | (comes & before & ~filled[number])):
+                m.d.sync += place.eq(Mux(behind, places[min(number + 1, self.depth - 1)], given))
+            m.d.sync += filled[number].eq(Mux(leaves, Mux(comes, filled[number], behind), filled[number] | (comes & before)))
         return m

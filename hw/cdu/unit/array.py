@@ -89,8 +89,8 @@ class CduArray(wiring.Component):
             name, names = direction.value, PORTS[direction]
             channel, half = getattr(control, name), getattr(core, name)
             scale_bytes = scale_port_bytes(self.config.has_offsets)
-            # The windows of several CDUs onto payloads are wide, and their paths of ready too long to reach the port.
-            words = 2 if direction is Channel.DECOMPRESS and self.config.cdus > 1 else 1
+            # The words of several CDUs are wide, and their paths of ready too long to reach the port.
+            words = 2 if self.config.cdus > 1 else 1
             m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(i_bytes, self._quiet(names.input), words)
             m.submodules[f"{name}_scale_receiver"] = scale_receiver = AxiReceiver(scale_bytes, self._quiet(names.scales))
             m.submodules[f"{name}_sender"] = sender = AxiSender(o_bytes)
@@ -112,7 +112,7 @@ class CduArray(wiring.Component):
             connect(m, scales.o, half.scales)
 
             # Data, and how much of them
-            transfer_in, transfer_out = half.i.valid & half.i.ready, half.o.valid & half.o.ready
+            transfer_in, transfer_out = half.i.valid & half.i.ready, half.o.valid & half.o.ready & ~channel.abort
             partial_beat = Signal(name=f"{name}_partial_beat")
             leaving, arriving = half.o, receiver.o
             if self.config.payload_crc:

@@ -13,6 +13,7 @@ from cdu_spec.registers import Channel
 from cdu.alignment.range_finder import RangeFinder
 from cdu.alignment.range_join import RangeJoin
 from cdu.lanes.block_packer import BlockPacker
+from cdu.parts.head_fifo import HeadFifo
 from cdu.parts.join import hand_out, join_in_order
 from cdu.parts.register_slice import sliced
 from cdu.parts.stream_fifo import StreamFifo
@@ -118,7 +119,7 @@ class CompressionPath(DirectionPath):
 
         # The paths to the output take turns in the order of the jobs.
         m.submodules.bypass = bypass = BypassPacker(self.config)
-        m.submodules.order = order = StreamFifo(1, jobs.depth)
+        m.submodules.order = order = HeadFifo(1, jobs.depth)
         connect(m, front.raw, bypass.i)
         hand_out(m, jobs.o, [*takers, (order.i, Const(1, 1))])
         m.d.comb += [order.i.payload.eq(bypassed), order.o.ready.eq(jobs.done)]

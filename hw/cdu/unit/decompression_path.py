@@ -112,7 +112,7 @@ class DecompressionPath(DirectionPath):
         arrives = [(arrivals.i, Const(1))] if config.has_bypass else []
         enters, leaves = [], []
         if others:
-            m.submodules.departures = departures = StreamFifo(len(others), jobs.depth)
+            m.submodules.departures = departures = HeadFifo(len(others), jobs.depth)
             enters, leaves = [departures.i.payload.eq(Cat(taken for taken, _ in others))], [departures.o.ready.eq(jobs.done)]
             past_back = reduce(or_, (taken for taken, _ in others))
             hand_out(m, jobs.o, [(payload_jobs.i, Const(1)), (back_jobs.i, ~past_back), *arrives, (departures.i, Const(1))])

@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 from cdu.parts.head_fifo import HeadFifo
 
 
-@pytest.mark.parametrize("depth", [2, 4])
+@pytest.mark.parametrize("depth", [2, 3, 4])
 @pytest.mark.parametrize(("valid", "ready"), [(1.0, 1.0), (1.0, 0.3), (0.5, 0.5), (0.3, 1.0)])
 def test_it_keeps_as_many_payloads_as_it_is_deep(depth, valid, ready):
     rng = Random(f"{depth} {valid} {ready}")
