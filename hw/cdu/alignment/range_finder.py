@@ -124,10 +124,11 @@ class RangeFinder(wiring.Component):
 
         # 2: extent divided by the greatest code B
         quotient = Signal(BASE_BITS)
+        quotients = [_quotient(m, extent1, bits) for bits in CODE_BITS]
         with m.Switch(bits1):
-            for number, bits in enumerate(CODE_BITS):
+            for number, of_bits in enumerate(quotients):
                 with m.Case(number):
-                    m.d.comb += quotient.eq(_quotient(m, extent1, bits))
+                    m.d.comb += quotient.eq(of_bits)
         quotient2 = registered(m, advance, quotient, "quotient2")
         low2 = registered(m, advance, low1, "low2")
         blocks2 = registered(m, advance, blocks1, "blocks2")

@@ -93,17 +93,18 @@ class AxiReceiver(wiring.Component):
         queue = register_slice(Bytes(self.size)) if self._words > 1 else None
         advance = ~self.o.valid | self.o.ready if queue is None else queue.i.ready
         transfer = self.tvalid & self.tready
+        room = ~waits | advance
+        # Taken, or of no effect as `clear` is high: its path is long, and the registers of words do not wait for it.
         taken = Signal()
-        front = Signal(self.size)  # bytes up to the first hole
+        front, count = _kept(m, self.tkeep)  # bytes up to the first hole
         arrives = Signal()
         closes = Signal()
         moves = Signal()
         begins = ~waits | ahead["last"]  # what comes belongs to another packet than what waits
         m.d.comb += [
-            front.eq(_leading_ones(m, self.tkeep)),
-            self.tready.eq((~self.clear & (~waits | advance)) | self.flushing),
-            taken.eq(transfer & ~self.flushing),
-            self.bad_keep.eq(taken & (self.tkeep[1:] & ~self.tkeep[:-1]).any()),
+            self.tready.eq((~self.clear & room) | self.flushing),
+            taken.eq(self.tvalid & room & ~self.flushing),
+            self.bad_keep.eq(taken & ~self.clear & (self.tkeep[1:] & ~self.tkeep[:-1]).any()),
             arrives.eq(taken & front[0]),
             closes.eq(taken & ~front[0] & self.tlast),
             moves.eq(waits & advance & (ahead["last"] | arrives | closes)),
@@ -127,7 +128,7 @@ class AxiReceiver(wiring.Component):
             m.d.sync += [
                 waits.eq(arrives | (closes & begins)),
                 ahead["data"].eq(self.tdata & expand(front)),
-                ahead["count"].eq(_thermometer_count(m, front)),
+                ahead["count"].eq(count),
                 ahead["last"].eq(self.tlast),
             ]
         with m.If(self.clear):
@@ -230,22 +231,29 @@ class AxiSender(wiring.Component):
         return m
 
 
-def _leading_ones(m: Module, bits: Value) -> Value:
-    """Return the ones of a value that have no zero below them, in as many stages as its length has bits."""
-    for stage in range((len(bits) - 1).bit_length()):
-        found = Signal(len(bits), name=f"ones_of_{2 << stage}")
-        m.d.comb += found.eq(bits & Cat(Const(-1, 1 << stage), bits)[: len(bits)])
-        bits = found
-    return bits
+def _kept(m: Module, keep: Value) -> tuple[Signal, Signal]:
+    """Return the ones of TKEEP below its first zero, and their number.
 
-
-def _thermometer_count(m: Module, ones: Value) -> Value:
-    """Return the number of ones of a value whose ones are its lowest bits."""
-    size = len(ones)
-    padded = Cat(ones, Const(0, 1))
-    edge = Signal(size + 1, name="edge")
-    m.d.comb += edge.eq(Cat(Const(1, 1), ones) & ~padded)
-    bits = []
-    for place in range(size.bit_length()):
-        bits.append(Cat(*(edge[count] for count in range(size + 1) if count >> place & 1)).any())
-    return Cat(*bits)
+    The first zero is looked for in groups of about the root of the length at the same time, then among the groups: no chain
+    grows with the length.
+    """
+    size = len(keep)
+    side = 1 << ((size - 1).bit_length() + 1) // 2
+    front, count = Signal(size, name="front"), Signal(range(size + 1), name="kept")
+    full: list[Value] = []  # groups without a zero
+    bits: list[list[Value]] = [[] for _ in count]  # of the number, by the group in which the first zero is
+    for begin in range(0, size, side):
+        group = keep[begin : begin + side]
+        ones = [group[: place + 1].all() for place in range(len(group))]
+        below = Cat(*full).all() if full else Const(1, 1)
+        m.d.comb += front[begin : begin + len(group)].eq(Cat(*ones) & below.replicate(len(group)))
+        zeros = [before & ~bit for before, bit in zip([Const(1, 1), *ones], group, strict=False)]
+        here = below & ~ones[-1]
+        for number, terms in enumerate(bits):
+            if begin >> number & 1:
+                terms.append(here)
+            elif 1 << number < side:
+                terms.append(here & Cat(*(zero for place, zero in enumerate(zeros) if place >> number & 1)).any())
+        full.append(ones[-1])
+    m.d.comb += count.eq(Mux(Cat(*full).all(), size, Cat(*(Cat(*terms).any() for terms in bits))))
+    return front, count

@@ -136,24 +136,22 @@ class BlockDecoder(wiring.Component):
     def _row(self, m: Module, tag: Any, mask: Value, following: Value) -> tuple[Value, Value]:
         """Return the values of a row and the number of bytes that they take of the ``following`` 8."""
         mode = tag["mode"]
+        kept, taken = following, Value.cast(LANES)
+        if self.affine_modes:
+            kept = unpack_codes(m, kept, self._bits_log2(tag), "unpacked")
+        if self.zvc_modes:
+            present = Signal(LANES)
+            m.d.comb += present.eq(mask | (~is_one_of(mode, self.zvc_modes)).replicate(LANES))
+            kept, taken = Cat(*expand(m, kept, present)), popcount(present)
+        if self.affine_modes:
+            taken = code_bytes(m, taken, self._bits_log2(tag), "row_bytes")
         values = Signal(LANES * VALUE_BITS)
         count = Signal(range(LANES + 1))
-        with m.Switch(mode):
-            if Mode.BRC in self.modes:
-                with m.Case(Mode.BRC):
-                    bits = decode_row(following[:8])
-                    m.d.comb += [values.eq(Cat(*(Cat(bit, Const(0, VALUE_BITS - 1)) for bit in bits))), count.eq(1)]
-            with m.Default():
-                if self.affine_modes:
-                    following = unpack_codes(m, following, self._bits_log2(tag), "unpacked")
-                codes: Value = Const(LANES)
-                if self.zvc_modes:
-                    present = Signal(LANES)
-                    m.d.comb += present.eq(mask | (~is_one_of(mode, self.zvc_modes)).replicate(LANES))
-                    following, codes = Cat(*expand(m, following, present)), popcount(present)
-                if self.affine_modes:
-                    codes = code_bytes(m, codes, self._bits_log2(tag), "row_bytes")
-                m.d.comb += [values.eq(following), count.eq(codes)]
+        m.d.comb += [values.eq(kept), count.eq(taken)]
+        if Mode.BRC in self.modes:
+            with m.If(mode == Mode.BRC):
+                codes = (Cat(bit, Const(0, VALUE_BITS - 1)) for bit in decode_row(following[:8]))
+                m.d.comb += [values.eq(Cat(*codes)), count.eq(1)]
         if Mode.AUTOQUANTZ not in self.modes:
             return values, count
         # Signed values again: adding half the number of codes inverts the highest bit.

@@ -161,18 +161,16 @@ class BlockEncoder(wiring.Component):
         mask = Signal(LANES)
         chosen = Signal(LANES)
         m.d.comb += mask.eq(Cat(*(values[lane] != 0 for lane in range(LANES))))
+        taken, number = values.as_value(), Value.cast(LANES)
+        if zvc_modes:
+            m.d.comb += chosen.eq(mask | (~is_one_of(mode, zvc_modes)).replicate(LANES))
+            taken, number = compact(m, taken, chosen), popcount(chosen)
         kept = Signal(LANES * VALUE_BITS)
         count = Signal(range(LANES + 1))
-        with m.Switch(mode):
-            if Mode.BRC in self.modes:
-                with m.Case(Mode.BRC):
-                    m.d.comb += [kept.eq(encode_row(values)), count.eq(1)]
-            with m.Default():
-                if zvc_modes:
-                    m.d.comb += chosen.eq(mask | (~is_one_of(mode, zvc_modes)).replicate(LANES))
-                    m.d.comb += [kept.eq(compact(m, values.as_value(), chosen)), count.eq(popcount(chosen))]
-                else:
-                    m.d.comb += [kept.eq(values), count.eq(LANES)]
+        m.d.comb += [kept.eq(taken), count.eq(number)]
+        if Mode.BRC in self.modes:
+            with m.If(mode == Mode.BRC):
+                m.d.comb += [kept.eq(encode_row(values)), count.eq(1)]
         affine_modes = [mode for mode in self.modes if mode.is_affine]
         if affine_modes:
             # Whole bytes in the other modes are codes of 8 bits.

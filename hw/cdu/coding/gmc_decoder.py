@@ -131,15 +131,17 @@ class GmcDecoder(wiring.Component):
         begin = first_bits[: A_BITS + B_BITS]
         classes = self._classes(m, begin, Const(gmc.A_FIRST, 3), Const(gmc.B_FIRST, 3), "first", begin_rows)
         drops = Signal(range(16))
+        dc_found = _dc(m, first_bits, category)
         with m.If(phase == 1):
             m.d.comb += drops.eq(category)
-            m.d.sync += dc.eq(_dc(m, first_bits, category))
+            m.d.sync += dc.eq(dc_found)
         with m.Else():
             m.d.comb += drops.eq(classes["length"])
             m.d.sync += first_classes.eq(Mux(waits, first_classes.as_value(), classes.as_value()))
+        moved = dropped(m, first_bits, drops, part_bits, "first_moved")
         with m.If(~free & ~waits):
             m.d.sync += [
-                first_bits.eq(dropped(m, first_bits, drops, part_bits, "first_moved")),
+                first_bits.eq(moved),
                 first_fill.eq(first_fill - drops),
                 phase.eq(phase + 1),
             ]
@@ -185,9 +187,10 @@ class GmcDecoder(wiring.Component):
             filled.eq(window | raised(m, part["data"] & joins.replicate(part_bits), fill, len(window), "raised")),
         ]
         m.d.sync += more.eq(stays)
+        left = dropped(m, filled, length, len(window), "dropped")
         with m.If(go):
             m.d.sync += [
-                window.eq(dropped(m, filled, length, len(window), "dropped")),
+                window.eq(left),
                 fill.eq(fill + Mux(joins, part_bits, 0) - length),
                 present.eq(prefix["next"]),
                 number.eq(number + 1),

@@ -85,10 +85,11 @@ class HuffmanEncoder(wiring.Component):
         most = longest_bits(self.tables)
         coded = Signal(most)
         bits = Signal(range(most + 1))
+        behind_code = raised(m, extra, length, most, "behind_code")
         with m.If(ends):
             m.d.comb += [coded.eq(Const(-1, _FILLING)), bits.eq(_FILLING)]
         with m.Else():
-            m.d.comb += [coded.eq(code | raised(m, extra, length, most, "behind_code")), bits.eq(length + size2)]
+            m.d.comb += [coded.eq(code | behind_code), bits.eq(length + size2)]
         coded3, bits3 = registered(m, advance, coded, "coded3"), registered(m, advance, bits, "bits3")
         ends = registered(m, advance, ends, "ends3")
 

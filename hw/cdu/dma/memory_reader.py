@@ -167,8 +167,9 @@ class MemoryReader(wiring.Component):
     def _filling(self, m: Module, word: Value, count: Value, repeats: Value, passes: Value) -> Value:
         """Return the padding: zeros, or the last of the values in the ``count`` bytes of a word that pass."""
         value = Signal(8 * self.value_bytes, reset_less=True)
+        behind = shift_right(m, Cat(value, word), count, "behind")
         with m.If(passes):
-            m.d.sync += value.eq(shift_right(m, Cat(value, word), count, "behind"))
+            m.d.sync += value.eq(behind)
         filling = Signal(8 * self.size, name="filling")
         m.d.comb += filling.eq(Mux(repeats, value.replicate(self.size // self.value_bytes), 0))
         return filling

@@ -89,8 +89,8 @@ class CduArray(wiring.Component):
             name, names = direction.value, PORTS[direction]
             channel, half = getattr(control, name), getattr(core, name)
             scale_bytes = scale_port_bytes(self.config.has_offsets)
-            # The words of several CDUs are wide, and their paths of ready too long to reach the port.
-            words = 2 if self.config.cdus > 1 else 1
+            # The windows of several CDUs onto payloads are wide, and their paths of ready too long to reach the port.
+            words = 2 if direction is Channel.DECOMPRESS and self.config.cdus > 1 else 1
             m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(i_bytes, self._quiet(names.input), words)
             m.submodules[f"{name}_scale_receiver"] = scale_receiver = AxiReceiver(scale_bytes, self._quiet(names.scales))
             m.submodules[f"{name}_sender"] = sender = AxiSender(o_bytes)

@@ -125,6 +125,7 @@ class ScaleFeeder(wiring.Component):
         ]
         with m.If(take):
             m.d.sync += word.eq(Mux(ends, 0, word + 1))
+        places = [self._place(m, lane, in_strips, tile.blocks, word) for lane in range(beats)]
         with m.If(advance):
             m.d.sync += [
                 self.o.valid.eq(take),
@@ -134,8 +135,8 @@ class ScaleFeeder(wiring.Component):
                 planned["tag"].eq(tile.tag),
                 planned["last"].eq(ends & tile.tag.last),
             ]
-            for lane in range(beats):
-                scale = windows.o.payload[self._place(m, lane, in_strips, tile.blocks, word)]
+            for lane, place in enumerate(places):
+                scale = windows.o.payload[place]
                 m.d.sync += planned["scales"][lane].eq(Mux(scaled, scale[:SCALE_BITS], ONE))
                 if self.config.has_offsets:
                     m.d.sync += planned["offsets"][lane].eq(scale[SCALE_BITS:])
