@@ -20,6 +20,44 @@ from cdu.words import Job, JobEvents, PackedWord, Slice
 _Block = data.StructLayout({"rows": range(BLOCK_SIDE + 1), "last": 1, "heads": 1})
 
 
+class _Run:
+    """The job in progress, with the number of its beats whose blocks have not begun."""
+
+    def __init__(self) -> None:
+        self.busy = Signal()
+        self.drains = Signal()
+        self.job: Any = Signal(Job())
+        self.closes = Signal()  # its last block leaves the window
+        self.exactly = Signal()  # it does, and nothing is behind it
+
+
+class _Front:
+    """The block at the front of the window, of which slices of ``size`` bytes leave; its length has ``bits`` bits."""
+
+    def __init__(self, size: int, bits: int) -> None:
+        self.begun = Signal()  # it is known
+        self.whole = Signal()  # nothing of it has left the window
+        self.rest = Signal(bits)  # its bytes in or behind the window
+        self.block: Any = Signal(_Block)
+        self.ends = Signal()
+        self.count = Signal(range(size + 1))
+        self.enough = Signal()
+        self.go = Signal()
+
+
+class _Behind:
+    """The block behind the one at the front: of the job in progress, or the first one of the next."""
+
+    def __init__(self, size: int) -> None:
+        self.first = Signal()
+        self.of: Any = Signal(Job())
+        self.only = Signal()
+        self.rows = Signal(range(BLOCK_SIDE + 1))
+        self.after = Signal(range(size + 1))  # bytes of the window before it
+        self.seen = Signal()  # the bytes that tell its length are there
+        self.begins = Signal()
+
+
 class Splitter(wiring.Component):
     """Cut a payload into blocks, and blocks into slices for N lanes in turn.
 
@@ -91,121 +129,123 @@ class Splitter(wiring.Component):
             connect(m, lane, flipped(sink))
         if self.config.has_mx:
             connect(m, dealer.mx, flipped(self.mx))
-
-        # The job, and the number of its blocks that have not begun
-        busy = Signal()
-        drains = Signal()
-        job: Any = Signal(Job())
-        closes = Signal()  # its last block leaves the window
-        exactly = Signal()  # it does, and nothing is behind it
-        m.d.comb += [self.idle.eq(~busy), self.job.ready.eq(~busy | window.finishes)]
-
-        # The block at the front of the window, of which slices leave
-        begun = Signal()  # it is known
-        whole = Signal()  # nothing of it has left the window
-        rest = Signal.like(head.length)  # its bytes in or behind the window
-        block: Any = Signal(_Block)
-        ends = Signal()
-        count = Signal(range(self.size + 1))
-        enough = Signal()
-        go = Signal()
+        run, front, behind = _Run(), _Front(self.size, len(head.length)), _Behind(self.size)
+        m.d.comb += [self.idle.eq(~run.busy), self.job.ready.eq(~run.busy | window.finishes)]
         m.d.comb += [
-            ends.eq(rest <= self.size),
-            count.eq(Mux(ends, rest, self.size)),
-            enough.eq(window.ended | (window.level >= self.size)),
-            go.eq(begun & enough & dealer.i.ready),
+            front.ends.eq(front.rest <= self.size),
+            front.count.eq(Mux(front.ends, front.rest, self.size)),
+            front.enough.eq(window.ended | (window.level >= self.size)),
+            front.go.eq(front.begun & front.enough & dealer.i.ready),
         ]
+        self._find(m, window, head, run, front, behind)
+        self._deal(m, window, head, dealer, run, front, behind)
+        self._run(m, window, head, run, front, behind)
+        self._tell(m, window, run, front)
+        return m
 
-        # The block behind it, of this job or the first one of the next
-        first = Signal()
-        of: Any = Signal(Job())
-        only = Signal()
-        rows = Signal(range(BLOCK_SIDE + 1))
+    def _find(self, m: Module, window: ByteWindow, head: BlockLength, run: _Run, front: _Front, behind: _Behind) -> None:
+        """Find the rows and the length of the block behind the one at the front, once the bytes that tell them are there."""
         m.d.comb += [
-            first.eq(begun & block.last),
-            of.eq(Mux(first, self.job.payload.as_value(), job.as_value())),
-            only.eq(of["beats"] <= BLOCK_SIDE),
-            rows.eq(Mux(only, of["beats"][: len(rows)], BLOCK_SIDE)),
+            behind.first.eq(front.begun & front.block.last),
+            behind.of.eq(Mux(behind.first, self.job.payload.as_value(), run.job.as_value())),
+            behind.only.eq(behind.of["beats"] <= BLOCK_SIDE),
+            behind.rows.eq(Mux(behind.only, behind.of["beats"][: len(behind.rows)], BLOCK_SIDE)),
         ]
         if self.config.has_mx and self.config.mx_rows < BLOCK_SIDE:
-            with m.If(of["mode"] == Mode.MX):
-                m.d.comb += [only.eq(of["beats"] <= self.config.mx_rows), rows.eq(self.config.mx_rows)]
+            with m.If(behind.of["mode"] == Mode.MX):
+                m.d.comb += [
+                    behind.only.eq(behind.of["beats"] <= self.config.mx_rows),
+                    behind.rows.eq(self.config.mx_rows),
+                ]
         word = self.i.payload
-        after = Signal(range(self.size + 1))  # bytes of the window before it
-        seen = Signal()  # the bytes that tell its length are there
-        begins = Signal()
         m.d.comb += [
-            after.eq(Mux(begun, count, 0)),
-            head.mode.eq(of["mode"]),
-            head.how.eq(of["how"]),
-            head.rows.eq(rows),
+            behind.after.eq(Mux(front.begun, front.count, 0)),
+            head.mode.eq(behind.of["mode"]),
+            head.how.eq(behind.of["how"]),
+            head.rows.eq(behind.rows),
             head.bytes.eq(window.data),
-            head.place.eq(after),
-            head.first.eq(first),
+            head.place.eq(behind.after),
+            head.first.eq(behind.first),
             head.fresh.eq(word["data"]),
             head.job_begins.eq(self.job.ready & self.job.valid),
-            head.block_begins.eq(begins),
+            head.block_begins.eq(behind.begins),
         ]
         word_tells = self.i.valid & (word["last"] | (word["count"] >= MASK_BYTES))
-        window_tells = window.ended | (window.level >= after + MASK_BYTES)
+        window_tells = window.ended | (window.level >= behind.after + MASK_BYTES)
+        next_job = run.closes & run.exactly & self.job.valid
+        same_job = run.busy & ~run.drains & (~front.begun | (front.go & front.ends))
         m.d.comb += [
-            seen.eq(~head.looks | Mux(first, word_tells, window_tells)),
-            begins.eq(Mux(first, closes & exactly & self.job.valid, busy & ~drains & (~begun | (go & ends))) & seen),
+            behind.seen.eq(~head.looks | Mux(behind.first, word_tells, window_tells)),
+            behind.begins.eq(Mux(behind.first, next_job, same_job) & behind.seen),
         ]
-        with m.If(begins):
+
+    def _deal(
+        self,
+        m: Module,
+        window: ByteWindow,
+        head: BlockLength,
+        dealer: SliceDealer,
+        run: _Run,
+        front: _Front,
+        behind: _Behind,
+    ) -> None:
+        """Give slices of the block at the front, which the block behind it follows."""
+        with m.If(behind.begins):
             m.d.sync += [
-                begun.eq(1),
-                whole.eq(1),
-                rest.eq(head.length),
-                block.rows.eq(rows),
-                block.last.eq(only),
-                block.heads.eq(head.heads),
+                front.begun.eq(1),
+                front.whole.eq(1),
+                front.rest.eq(head.length),
+                front.block.rows.eq(behind.rows),
+                front.block.last.eq(behind.only),
+                front.block.heads.eq(head.heads),
             ]
-        with m.Elif(go):
-            m.d.sync += [begun.eq(~ends), whole.eq(0), rest.eq(rest - self.size)]
+        with m.Elif(front.go):
+            m.d.sync += [front.begun.eq(~front.ends), front.whole.eq(0), front.rest.eq(front.rest - self.size)]
         offered = dealer.i.payload
         m.d.comb += [
-            dealer.i.valid.eq(begun & enough),
+            dealer.i.valid.eq(front.begun & front.enough),
             offered["data"].eq(window.data[: 8 * self.size]),
-            offered["count"].eq(count),
-            offered["ends"].eq(ends),
-            offered["rows"].eq(block.rows),
-            offered["tag"]["mode"].eq(job["mode"]),
-            offered["tag"]["bank"].eq(job["bank"]),
-            offered["tag"]["last"].eq(block.last),
-            offered["tag"]["how"].eq(job["how"]),
-            offered["tag"]["heads"].eq(block.heads),
+            offered["count"].eq(front.count),
+            offered["ends"].eq(front.ends),
+            offered["rows"].eq(front.block.rows),
+            offered["tag"]["mode"].eq(run.job["mode"]),
+            offered["tag"]["bank"].eq(run.job["bank"]),
+            offered["tag"]["last"].eq(front.block.last),
+            offered["tag"]["how"].eq(run.job["how"]),
+            offered["tag"]["heads"].eq(front.block.heads),
         ]
         if BLOCK_SIDE // self.config.cdus > 1:
             # A slice that is a whole block is not shown before a second cycle: if it were earlier, the first longer block
             # after it would come late, and with N = 4 there is no cycle to make up for that.
-            in_mx = job["mode"] == Mode.MX if self.config.has_mx else Const(0)
-            m.d.comb += dealer.waits.eq(whole & ends & ~in_mx)
+            in_mx = run.job["mode"] == Mode.MX if self.config.has_mx else Const(0)
+            m.d.comb += dealer.waits.eq(front.whole & front.ends & ~in_mx)
 
-        # Bytes that leave the window, and the end of the job
+    def _run(self, m: Module, window: ByteWindow, head: BlockLength, run: _Run, front: _Front, behind: _Behind) -> None:
+        """Take bytes from the window and count the blocks of the job; what is left behind the last one drains."""
         m.d.comb += [
-            window.amount.eq(Mux(drains, self.reach, Mux(go, count, 0))),
-            window.drains.eq(drains),
-            closes.eq(go & ends & block.last),
-            exactly.eq(window.ended & (window.remaining == 0)),
-            window.finishes.eq((closes | drains) & exactly),
+            window.amount.eq(Mux(run.drains, self.reach, Mux(front.go, front.count, 0))),
+            window.drains.eq(run.drains),
+            run.closes.eq(front.go & front.ends & front.block.last),
+            run.exactly.eq(window.ended & (window.remaining == 0)),
+            window.finishes.eq((run.closes | run.drains) & run.exactly),
         ]
-        with m.If(window.finishes | ~busy):
-            m.d.sync += [busy.eq(self.job.valid), drains.eq(0)]
-        with m.Elif(closes):
-            m.d.sync += drains.eq(1)
+        with m.If(window.finishes | ~run.busy):
+            m.d.sync += [run.busy.eq(self.job.valid), run.drains.eq(0)]
+        with m.Elif(run.closes):
+            m.d.sync += run.drains.eq(1)
         with m.If(head.job_begins):
-            m.d.sync += [job[name].eq(self.job.payload[name]) for name in ("mode", "bank", "beats")]
+            m.d.sync += [run.job[name].eq(self.job.payload[name]) for name in ("mode", "bank", "beats")]
             if self.config.has_affine or self.config.has_gmc or self.config.has_mx:
-                m.d.sync += job["how"].eq(self.job.payload["how"])
-        with m.If(begins):
-            m.d.sync += job["beats"].eq(of["beats"] - rows)
+                m.d.sync += run.job["how"].eq(self.job.payload["how"])
+        with m.If(behind.begins):
+            m.d.sync += run.job["beats"].eq(behind.of["beats"] - behind.rows)
 
-        # Events, once per job
-        lacks = go & window.short
-        exceeds = (drains & ((window.level != 0) | window.wasted)) | (closes & ~exactly & (window.remaining != 0))
+    def _tell(self, m: Module, window: ByteWindow, run: _Run, front: _Front) -> None:
+        """Give the events of a payload of the wrong length, once per job."""
+        lacks = front.go & window.short
+        drained = run.drains & ((window.level != 0) | window.wasted)
+        exceeds = drained | (run.closes & ~run.exactly & (window.remaining != 0))
         for name, happens in (("early_last", lacks), ("late_last", exceeds)):
             told = Signal(name=f"told_{name}")
             m.d.comb += self.events[name].eq(happens & ~told)
             m.d.sync += told.eq((told | happens) & ~window.finishes)
-        return m
