@@ -126,8 +126,13 @@ class HuffmanDecoder(wiring.Component):
             notes["ends"].eq(ends),
         ]
 
+        self._values(m, advance, valid, window[:most], code, notes)
+        return m
+
+    def _values(self, m: Module, advance: Value, valid: Value, window: Value, code: Any, notes: Any) -> None:
+        """Give the coefficient of a code and of the extra bits behind it in ``window``, two stages after its ``notes``."""
         # 2: the extra bits; those of a negative value are the complement of its magnitude
-        bits = registered(m, advance, window[:most], "bits2")
+        bits = registered(m, advance, window, "bits2")
         length, value_size = (registered(m, advance, code[name], f"{name}2") for name in ("length", "size"))
         notes2 = registered(m, advance, notes, "notes2")
         extra = Signal(MAX_DC_SIZE)
@@ -158,7 +163,6 @@ class HuffmanDecoder(wiring.Component):
                     m.d.sync += previous_dc.eq(0)
                 with m.Elif(notes3["dc"]):
                     m.d.sync += previous_dc.eq(value)
-        return m
 
     def _window(
         self, m: Module, window: Signal, level: Signal, closed: Signal, marked: Signal, failed: Signal, bits: Value
