@@ -81,11 +81,21 @@ class RunLengthEncoder(wiring.Component):
                 is_last.eq(scan_ends),
             ]
 
-        # 2: the run before it
+        self._symbols(m, valid, found, value, is_final, is_last, moves)
+        return m
+
+    def _symbols(
+        self, m: Module, valid: Value, found: Value, value: Value, is_final: Value, is_last: Value, moves: Signal
+    ) -> None:
+        """Give the symbols of a coefficient and the run before it, then those of the ends; ``moves`` asks for the next one.
+
+        The coefficient has its place ``found`` and its ``value``; ``is_final`` and ``is_last`` say that it ends its block, and
+        that its block ends a scan.
+        """
         symbol: Any = self.o.payload
         phase = Signal(_Phase)
-        at = Signal.like(place)  # the place behind the coefficient before
-        run = Signal.like(place)  # zeros since then
+        at = Signal(range(BLOCK_VALUES))  # the place behind the coefficient before
+        run = Signal.like(at)  # zeros since then
         previous_dc = Signal(COEFFICIENT)
         last_block = Signal(reset_less=True)
         long = Signal()
@@ -124,7 +134,6 @@ class RunLengthEncoder(wiring.Component):
                 m.d.comb += symbol["ends"].eq(1)
                 with m.If(sends):
                     m.d.sync += [phase.eq(_Phase.COEFFICIENT), previous_dc.eq(0)]
-        return m
 
     def _incoming(self, m: Module, taken: Value) -> tuple[list[Signal], Value, Value, Value]:
         """Return the incoming block in zig-zag order: coefficients, nonzero mask, whether it is the last, and complete."""
