@@ -167,7 +167,12 @@ class Ring(wiring.Component):
         ):
             connect(m, flipped(ours), sink)
 
-        # Words of memory to words of the unit and back
+        self._words(m, feeder, runner, finisher)
+        self._ring(m, fetch, runner, finisher, records)
+        return m
+
+    def _words(self, m: Module, feeder: JobFeeder, runner: JobRunner, finisher: JobFinisher) -> None:
+        """Convert words of memory to words of the unit, which pass when their job may have them, and words of results back."""
         m.submodules.to_unit = to_unit = WidthConverter(self.size, self._input)
         m.submodules.to_scales = to_scales = ScaleWords(self.config, self.size)
         m.submodules.of_unit = of_unit = WidthConverter(self._output, self.size)
@@ -197,7 +202,8 @@ class Ring(wiring.Component):
         connect(m, of_unit.o, to_memory.i)
         connect(m, to_memory.o, flipped(self.write[0]))
 
-        # The ring
+    def _ring(self, m: Module, fetch: DescriptorFetch, runner: JobRunner, finisher: JobFinisher, records: RecordWriter) -> None:
+        """Join the fetch of descriptors and the writer of records to the registers of the ring; ``head`` counts records."""
         m.d.comb += [
             fetch.enable.eq(self.enable & ~self.halt),
             fetch.head.eq(self.head),
@@ -217,4 +223,3 @@ class Ring(wiring.Component):
             m.d.sync += self.head.eq(0)
         with m.Elif(records.done):
             m.d.sync += self.head.eq(self.head + 1)
-        return m
