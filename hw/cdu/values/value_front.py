@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.affine import BASE_BITS
@@ -88,7 +88,6 @@ class ValueFront(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        beats = self.config.port_beats
         m.submodules.feeder = feeder = ScaleFeeder(self.config)
         m.submodules.intake = intake = ValueIntake(self.config)
         shaper = shaped_jobs(m, self.config, self.job, feeder)
@@ -101,29 +100,10 @@ class ValueFront(wiring.Component):
         plan = word["plan"]
 
         # All SFPR units move together; data that accompany their values move beside them.
-        units = [Sfpr(self.config) for _ in range(beats)]
-        for lane, unit in enumerate(units):
-            m.submodules[f"sfpr{lane}"] = unit
+        units = [Sfpr(self.config) for _ in range(self.config.port_beats)]
         advance, latency = units[0].i.ready, units[0].latency
         enters = Signal()
-        for lane, unit in enumerate(units):
-            m.d.comb += [
-                unit.i.valid.eq(enters),
-                unit.i.payload["values"].eq(word["came"][lane]),
-                unit.i.payload.absent.eq(word["absent"][lane]),
-                unit.i.payload.scale.eq(plan.scales[lane]),
-                unit.i.payload.binary.eq(plan.tag.mode == Mode.BRC),
-                unit.o.ready.eq(self.to_alignment.ready),
-                self.to_alignment.payload["values"][lane].eq(unit.o.payload["values"]),
-            ]
-            if self.config.has_affine:
-                affine = [mode for mode in self.config.built_modes if mode.is_affine]
-                m.d.comb += unit.i.payload.narrow.eq(~is_one_of(plan.tag.mode, affine))
-            if self.config.has_offsets:
-                lower = plan.tag.mode == Mode.BLPA
-                subtracts = lower & (plan["count"] > lane)
-                offset = plan.offsets[lane] & subtracts.replicate(BASE_BITS)
-                m.d.comb += [unit.i.payload.lower.eq(lower), unit.i.payload.offset.eq(offset)]
+        self._join_units(m, word, units, enters)
         m.d.comb += [
             enters.eq(intake.o.valid),
             intake.o.ready.eq(advance),
@@ -135,25 +115,7 @@ class ValueFront(wiring.Component):
                 for stage in range(latency):
                     value = registered(m, advance, value, f"{name}{stage + 1}")
                 m.d.comb += self.to_alignment.payload[name].eq(value)
-        if self.config.has_bypass:
-            bypasses = plan.tag.mode == Mode.BYPASS
-            m.d.comb += [
-                self.raw.valid.eq(intake.o.valid & bypasses),
-                self.raw.payload["values"].eq(word["values"]),
-                self.raw.payload["count"].eq(plan["count"]),
-                self.raw.payload["last"].eq(plan["last"]),
-                enters.eq(intake.o.valid & ~bypasses),
-                intake.o.ready.eq(Mux(bypasses, self.raw.ready, advance)),
-            ]
-        if self.config.has_mx:
-            with m.If(plan.tag.mode == Mode.MX):
-                m.d.comb += [self.mx.valid.eq(intake.o.valid), enters.eq(0), intake.o.ready.eq(self.mx.ready)]
-            m.d.comb += [
-                self.mx.payload["values"].eq(word["values"]),
-                self.mx.payload["count"].eq(plan["count"]),
-                self.mx.payload["last"].eq(plan["last"]),
-                self.mx.payload["scaling"].eq(plan.tag.how.mx),
-            ]
+        self._past_units(m, intake, enters, advance)
 
         nonfinite = Cat(unit.o.payload.nonfinite for unit in units).any()
         begins = Signal(init=1)
@@ -175,3 +137,51 @@ class ValueFront(wiring.Component):
             self.idle.eq(idle & ~under_way.any()),
         ]
         return m
+
+    def _join_units(self, m: Module, word: Any, units: list[Sfpr], enters: Value) -> None:
+        """Join the SFPR units to the values of ``word``, which go in while ``enters`` is high, and to the alignment buffer."""
+        plan = word["plan"]
+        for lane, unit in enumerate(units):
+            m.submodules[f"sfpr{lane}"] = unit
+        for lane, unit in enumerate(units):
+            m.d.comb += [
+                unit.i.valid.eq(enters),
+                unit.i.payload["values"].eq(word["came"][lane]),
+                unit.i.payload.absent.eq(word["absent"][lane]),
+                unit.i.payload.scale.eq(plan.scales[lane]),
+                unit.i.payload.binary.eq(plan.tag.mode == Mode.BRC),
+                unit.o.ready.eq(self.to_alignment.ready),
+                self.to_alignment.payload["values"][lane].eq(unit.o.payload["values"]),
+            ]
+            if self.config.has_affine:
+                affine = [mode for mode in self.config.built_modes if mode.is_affine]
+                m.d.comb += unit.i.payload.narrow.eq(~is_one_of(plan.tag.mode, affine))
+            if self.config.has_offsets:
+                lower = plan.tag.mode == Mode.BLPA
+                subtracts = lower & (plan["count"] > lane)
+                offset = plan.offsets[lane] & subtracts.replicate(BASE_BITS)
+                m.d.comb += [unit.i.payload.lower.eq(lower), unit.i.payload.offset.eq(offset)]
+
+    def _past_units(self, m: Module, intake: ValueIntake, enters: Signal, advance: Value) -> None:
+        """Hand the values of the modes bypass and mx out past the SFPR units, which they do not enter."""
+        word: Any = intake.o.payload
+        plan = word["plan"]
+        if self.config.has_bypass:
+            bypasses = plan.tag.mode == Mode.BYPASS
+            m.d.comb += [
+                self.raw.valid.eq(intake.o.valid & bypasses),
+                self.raw.payload["values"].eq(word["values"]),
+                self.raw.payload["count"].eq(plan["count"]),
+                self.raw.payload["last"].eq(plan["last"]),
+                enters.eq(intake.o.valid & ~bypasses),
+                intake.o.ready.eq(Mux(bypasses, self.raw.ready, advance)),
+            ]
+        if self.config.has_mx:
+            with m.If(plan.tag.mode == Mode.MX):
+                m.d.comb += [self.mx.valid.eq(intake.o.valid), enters.eq(0), intake.o.ready.eq(self.mx.ready)]
+            m.d.comb += [
+                self.mx.payload["values"].eq(word["values"]),
+                self.mx.payload["count"].eq(plan["count"]),
+                self.mx.payload["last"].eq(plan["last"]),
+                self.mx.payload["scaling"].eq(plan.tag.how.mx),
+            ]
