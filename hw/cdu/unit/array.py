@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
@@ -29,6 +30,15 @@ from cdu.words import SCALE_BITS, Scale, beats_of_bytes, bytes_of_beats, part_of
 
 #: Time between two words that a source with a fifteenth of the unit's clock gives to a full FIFO: 4 of its cycles, and 3 more.
 _QUIET = 64
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Ends of the streams at the ports of a direction: of data and scales that come, and of data that go."""
+
+    receiver: AxiReceiver
+    scale_receiver: AxiReceiver
+    sender: AxiSender
 
 
 class CduArray(wiring.Component):
@@ -85,77 +95,11 @@ class CduArray(wiring.Component):
         axi_lite.join(m, self, REGISTER_PORT, control)
         m.d.comb += self.irq.eq(control.irq)
         self._idle(m, control)
-        for direction, (i_bytes, o_bytes) in self._bytes.items():
-            name, names = direction.value, PORTS[direction]
-            channel, half = getattr(control, name), getattr(core, name)
-            scale_bytes = scale_port_bytes(self.config.has_offsets)
-            # The windows of several CDUs onto payloads are wide, and their paths of ready too long to reach the port.
-            words = 2 if direction is Channel.DECOMPRESS and self.config.cdus > 1 else 1
-            m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(i_bytes, self._quiet(names.input), words)
-            m.submodules[f"{name}_scale_receiver"] = scale_receiver = AxiReceiver(scale_bytes, self._quiet(names.scales))
-            m.submodules[f"{name}_sender"] = sender = AxiSender(o_bytes)
-            bits = self.config.scale_bits if direction is Channel.COMPRESS else self.config.used_reciprocal_bits
-            scales, join_scales = StreamFifo(Scale(), 2), ScaleJoin(direction, bits)
-            m.submodules[f"{name}_scales"] = ResetInserter(channel.abort)(scales)
-            m.submodules[f"{name}_scale_join"] = ResetInserter(channel.abort)(join_scales)
-            axi_stream.join(m, self, names.input, receiver)
-            axi_stream.join(m, self, names.scales, scale_receiver)
-            axi_stream.join(m, self, names.output, sender)
-            m.d.comb += [
-                join_scales.job.valid.eq(channel.starts & channel.scaled),
-                join_scales.job.payload.eq(channel.scale_order),
-            ]
-            rooms = [join_scales.job.ready]
-            connect(m, channel.scales, join_scales.written)
-            partial_scale = _scales_of_bytes(m, scale_receiver.o, join_scales.streamed)
-            connect(m, join_scales.o, scales.i)
-            connect(m, scales.o, half.scales)
-
-            # Data, and how much of them
-            transfer_in, transfer_out = half.i.valid & half.i.ready, half.o.valid & half.o.ready & ~channel.abort
-            partial_beat = Signal(name=f"{name}_partial_beat")
-            leaving, arriving = half.o, receiver.o
-            if self.config.payload_crc:
-                crc: CrcWriter | CrcChecker
-                if direction is Channel.COMPRESS:
-                    crc = CrcWriter(o_bytes)
-                    connect(m, leaving, crc.i)
-                    leaving = crc.o
-                else:
-                    crc = CrcChecker(i_bytes)
-                    connect(m, arriving, crc.i)
-                    arriving = crc.o
-                    m.d.comb += channel.port_events["bad_crc"].eq(crc.bad_crc)
-                m.submodules[f"{name}_crc"] = ResetInserter(channel.abort)(crc)
-                m.d.comb += [crc.job.valid.eq(channel.starts), crc.job.payload.eq(channel.has_crc)]
-                rooms.append(crc.job.ready)
-            m.d.comb += [sender.i.valid.eq(leaving.valid), leaving.ready.eq(sender.i.ready)]
-            if direction is Channel.COMPRESS:
-                self._values_of_bytes(m, receiver.o.payload, half.i.payload)
-                m.d.comb += [
-                    half.i.valid.eq(receiver.o.valid),
-                    receiver.o.ready.eq(half.i.ready),
-                    partial_beat.eq(transfer_in & part_of_beat(self.config, receiver.o.payload["count"])),
-                    sender.i.payload.eq(leaving.payload),
-                    channel.values.eq(Mux(transfer_in, half.i.payload["count"].shift_left(exact_log2(LANES)), 0)),
-                    channel.packed.eq(Mux(transfer_out, half.o.payload["count"], 0)),
-                ]
-            else:
-                self._bytes_of_values(m, half.o.payload, sender.i.payload)
-                length = PayloadLength(self.config)
-                m.submodules[f"{name}_length"] = ResetInserter(channel.abort)(length)
-                m.d.comb += [
-                    length.job.valid.eq(channel.starts),
-                    length.job.payload.eq(channel.expected_length),
-                ]
-                rooms.append(length.job.ready)
-                connect(m, arriving, length.i)
-                connect(m, length.o, half.i)
-                m.d.comb += [
-                    channel.port_events["payload_length"].eq(length.payload_length),
-                    channel.values.eq(Mux(transfer_out, half.o.payload["count"].shift_left(exact_log2(LANES)), 0)),
-                    channel.packed.eq(Mux(transfer_in, half.i.payload["count"], 0)),
-                ]
+        for direction in self._bytes:
+            channel, half = getattr(control, direction.value), getattr(core, direction.value)
+            ends, rooms = self._ends(m, direction), list[Value]()
+            scales, join_scales, partial_scale = self._scales(m, direction, channel, half, ends.scale_receiver, rooms)
+            partial_beat = self._data(m, direction, channel, half, ends, rooms)
 
             # Jobs, tables, events
             connect(m, channel.job, half.job)
@@ -165,27 +109,119 @@ class CduArray(wiring.Component):
                 channel.events.eq(half.events),
                 channel.port_events["bad_scale"].eq(join_scales.bad_scale),
                 channel.port_events["scale_source"].eq(join_scales.scale_source),
-                channel.draining.eq(sender.draining),
-                channel.job_done.eq(sender.ended),
-                channel.input_valid.eq(receiver.tvalid),
-                channel.input_ready.eq(receiver.tready),
-                channel.output_valid.eq(sender.tvalid),
-                channel.output_ready.eq(sender.tready),
-                channel.flushing.eq(receiver.flushing | scale_receiver.flushing),
+                channel.draining.eq(ends.sender.draining),
+                channel.job_done.eq(ends.sender.ended),
+                channel.input_valid.eq(ends.receiver.tvalid),
+                channel.input_ready.eq(ends.receiver.tready),
+                channel.output_valid.eq(ends.sender.tvalid),
+                channel.output_ready.eq(ends.sender.tready),
+                channel.flushing.eq(ends.receiver.flushing | ends.scale_receiver.flushing),
                 channel.progress.eq((scales.o.valid & scales.o.ready) | half.held),
                 half.abort.eq(channel.abort),
-                sender.cut.eq(channel.abort),
+                ends.sender.cut.eq(channel.abort),
             ]
             # A register, as the comparison of a wide TKEEP takes long
             m.d.sync += channel.port_events["keep"].eq(
-                receiver.bad_keep | partial_beat | scale_receiver.bad_keep | partial_scale
+                ends.receiver.bad_keep | partial_beat | ends.scale_receiver.bad_keep | partial_scale
             )
             if self.config.completions:
-                data, given = Port(receiver, partial_beat), Port(scale_receiver, partial_scale)
+                data, given = Port(ends.receiver, partial_beat), Port(ends.scale_receiver, partial_scale)
                 tell_findings(m, direction, channel, half, data, given, join_scales)
-            for end in (receiver, scale_receiver):
+            for end in (ends.receiver, ends.scale_receiver):
                 m.d.comb += [end.clear.eq(channel.abort), end.flush.eq(channel.flush)]
         return m
+
+    def _ends(self, m: Module, direction: Channel) -> _Ends:
+        """Return the ends of the streams at the ports of a direction."""
+        name, names = direction.value, PORTS[direction]
+        i_bytes, o_bytes = self._bytes[direction]
+        scale_bytes = scale_port_bytes(self.config.has_offsets)
+        # The windows of several CDUs onto payloads are wide, and their paths of ready too long to reach the port.
+        words = 2 if direction is Channel.DECOMPRESS and self.config.cdus > 1 else 1
+        m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(i_bytes, self._quiet(names.input), words)
+        m.submodules[f"{name}_scale_receiver"] = scale_receiver = AxiReceiver(scale_bytes, self._quiet(names.scales))
+        m.submodules[f"{name}_sender"] = sender = AxiSender(o_bytes)
+        axi_stream.join(m, self, names.input, receiver)
+        axi_stream.join(m, self, names.scales, scale_receiver)
+        axi_stream.join(m, self, names.output, sender)
+        return _Ends(receiver, scale_receiver, sender)
+
+    def _scales(
+        self, m: Module, direction: Channel, channel: Any, half: Any, receiver: AxiReceiver, rooms: list[Value]
+    ) -> tuple[StreamFifo, ScaleJoin, Value]:
+        """Join the scales that are received to those of the registers, and both to a half of the core.
+
+        Return the queue of scales, their join, and whether an incomplete scale passes in this cycle; ``rooms`` gets the room
+        for a job.
+        """
+        name = direction.value
+        bits = self.config.scale_bits if direction is Channel.COMPRESS else self.config.used_reciprocal_bits
+        scales, join_scales = StreamFifo(Scale(), 2), ScaleJoin(direction, bits)
+        m.submodules[f"{name}_scales"] = ResetInserter(channel.abort)(scales)
+        m.submodules[f"{name}_scale_join"] = ResetInserter(channel.abort)(join_scales)
+        m.d.comb += [
+            join_scales.job.valid.eq(channel.starts & channel.scaled),
+            join_scales.job.payload.eq(channel.scale_order),
+        ]
+        rooms.append(join_scales.job.ready)
+        connect(m, channel.scales, join_scales.written)
+        partial_scale = _scales_of_bytes(m, receiver.o, join_scales.streamed)
+        connect(m, join_scales.o, scales.i)
+        connect(m, scales.o, half.scales)
+        return scales, join_scales, partial_scale
+
+    def _data(self, m: Module, direction: Channel, channel: Any, half: Any, ends: _Ends, rooms: list[Value]) -> Value:
+        """Join the data ports of a direction to a half of the core, and tell how many values and bytes pass.
+
+        Return whether an incomplete beat passes in this cycle; ``rooms`` gets the rooms for a job.
+        """
+        name = direction.value
+        i_bytes, o_bytes = self._bytes[direction]
+        transfer_in, transfer_out = half.i.valid & half.i.ready, half.o.valid & half.o.ready & ~channel.abort
+        partial_beat = Signal(name=f"{name}_partial_beat")
+        leaving, arriving = half.o, ends.receiver.o
+        if self.config.payload_crc:
+            crc: CrcWriter | CrcChecker
+            if direction is Channel.COMPRESS:
+                crc = CrcWriter(o_bytes)
+                connect(m, leaving, crc.i)
+                leaving = crc.o
+            else:
+                crc = CrcChecker(i_bytes)
+                connect(m, arriving, crc.i)
+                arriving = crc.o
+                m.d.comb += channel.port_events["bad_crc"].eq(crc.bad_crc)
+            m.submodules[f"{name}_crc"] = ResetInserter(channel.abort)(crc)
+            m.d.comb += [crc.job.valid.eq(channel.starts), crc.job.payload.eq(channel.has_crc)]
+            rooms.append(crc.job.ready)
+        m.d.comb += [ends.sender.i.valid.eq(leaving.valid), leaving.ready.eq(ends.sender.i.ready)]
+        if direction is Channel.COMPRESS:
+            self._values_of_bytes(m, ends.receiver.o.payload, half.i.payload)
+            m.d.comb += [
+                half.i.valid.eq(ends.receiver.o.valid),
+                ends.receiver.o.ready.eq(half.i.ready),
+                partial_beat.eq(transfer_in & part_of_beat(self.config, ends.receiver.o.payload["count"])),
+                ends.sender.i.payload.eq(leaving.payload),
+                channel.values.eq(Mux(transfer_in, half.i.payload["count"].shift_left(exact_log2(LANES)), 0)),
+                channel.packed.eq(Mux(transfer_out, half.o.payload["count"], 0)),
+            ]
+        else:
+            self._bytes_of_values(m, half.o.payload, ends.sender.i.payload)
+            length = PayloadLength(self.config)
+            m.submodules[f"{name}_length"] = ResetInserter(channel.abort)(length)
+            m.d.comb += [
+                length.job.valid.eq(channel.starts),
+                length.job.payload.eq(channel.expected_length),
+            ]
+            rooms.append(length.job.ready)
+            connect(m, arriving, length.i)
+            connect(m, length.o, half.i)
+            m.d.comb += [
+                channel.port_events["payload_length"].eq(length.payload_length),
+                channel.values.eq(Mux(transfer_out, half.o.payload["count"].shift_left(exact_log2(LANES)), 0)),
+                channel.packed.eq(Mux(transfer_in, half.i.payload["count"], 0)),
+            ]
+        return partial_beat
 
     def _quiet(self, port: str) -> int:
         """Return the cycles without a word after which none is on its way to a port: 0 for a port with the unit's clock."""
