@@ -60,7 +60,6 @@ class BlockStore(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        nibbles = 2 * self.slot_bytes
         last_nibble = Signal(range(2 * gmc.MAX_WRITTEN_BLOCK_BYTES))
         written = Signal(range(self.longest + 1))
         whole = data.StructLayout(
@@ -68,20 +67,25 @@ class BlockStore(wiring.Component):
         )
         m.submodules.waiting = waiting = StreamFifo(whole, _WAITING)
         used = Signal(range(self.rows + 1))
+        ring = [
+            [Signal(8 * self.slot_bytes, name=f"slot{r}_{b}", reset_less=True) for b in range(self.slots)]
+            for r in range(self.rows)
+        ]
+        takes, begins_row = self._fill(m, ring, used, waiting.i.ready)
+        self._measure(m, takes, last_nibble, written, waiting)
+        self._empty(m, ring, waiting, used, takes & begins_row)
+        return m
 
-        # 1: a part into its slot
+    def _fill(self, m: Module, ring: list[list[Signal]], used: Value, free: Value) -> tuple[Value, Value]:
+        """Write a part into its slot; return whether one is taken, and whether it begins a row of the ring."""
         part: Any = self.i.payload
         row = Signal(range(self.rows))
         bank = Signal(range(self.slots))
         begins_row = bank == 0
         takes = Signal()
         m.d.comb += [
-            self.i.ready.eq(waiting.i.ready & (~begins_row | (used != self.rows))),
+            self.i.ready.eq(free & (~begins_row | (used != self.rows))),
             takes.eq(self.i.valid & self.i.ready),
-        ]
-        ring = [
-            [Signal(8 * self.slot_bytes, name=f"slot{r}_{b}", reset_less=True) for b in range(self.slots)]
-            for r in range(self.rows)
         ]
         for r, slots in enumerate(ring):
             for b, slot in enumerate(slots):
@@ -92,8 +96,12 @@ class BlockStore(wiring.Component):
             m.d.sync += bank.eq(Mux(closes_row, 0, bank + 1))
             with m.If(closes_row):
                 m.d.sync += row.eq(Mux(row == self.rows - 1, 0, row + 1))
+        return takes, begins_row
 
-        # 2: the last nibble of the block that is not zero, one cycle behind
+    def _measure(self, m: Module, takes: Value, last_nibble: Signal, written: Signal, waiting: StreamFifo) -> None:
+        """Find the last nibble of a block that is not zero and its slots, one cycle behind its parts; the block then waits."""
+        part: Any = self.i.payload
+        nibbles = 2 * self.slot_bytes
         looks = Signal()
         ends = Signal()
         present = Signal(nibbles, reset_less=True)
@@ -128,10 +136,12 @@ class BlockStore(wiring.Component):
             known["tag"].eq(tag),
         ]
 
-        # 3: out, a row of the ring per slice
+    def _empty(self, m: Module, ring: list[list[Signal]], waiting: StreamFifo, used: Signal, begins_row: Value) -> None:
+        """Give the slices of the blocks that wait, a row of the ring per slice, and count the rows in use."""
+        next_one: Any = waiting.o.payload
         read = Signal(range(self.rows))
         left = Signal(range(gmc.MAX_WRITTEN_BLOCK_BYTES + 1))
-        slots_left = Signal.like(written)
+        slots_left = Signal.like(next_one["slots"])
         busy, begins, short = (Signal(name=name) for name in ("busy", "begins", "short"))
         head = Signal(8)
         leaving: Any = Signal(Mark())
@@ -157,19 +167,7 @@ class BlockStore(wiring.Component):
             ]
         with m.If(frees):
             m.d.sync += read.eq(Mux(read == self.rows - 1, 0, read + 1))
-        next_one: Any = waiting.o.payload
-        is_short = Signal()
-        up_to_last = Signal.like(left)
-        amount = Signal.like(left)
-        m.d.comb += [
-            is_short.eq((next_one["last"] <= 2 * (1 + gmc.SHORT_BYTES)) & ~next_one["category"][-1]),
-            up_to_last.eq((next_one["last"] + is_short) >> 1),
-        ]
-        with m.If(is_short):
-            m.d.comb += amount.eq(up_to_last)
-        with m.Else():
-            longer = up_to_last > gmc.SHORT_BYTES
-            m.d.comb += amount.eq(Mux(longer, up_to_last + 1, gmc.SHORT_BYTES + 2))
+        is_short, amount = self._amount(m, next_one)
         with m.If(turn):
             m.d.sync += [
                 busy.eq(waiting.o.valid),
@@ -186,7 +184,7 @@ class BlockStore(wiring.Component):
                     )
                 ),
             ]
-        m.d.sync += used.eq(used + (takes & begins_row) - frees)
+        m.d.sync += used.eq(used + begins_row - frees)
         bits = self._bits(m, ring, read, short, slots_left)
         out: Any = self.o.payload
         m.d.comb += [out["rows"].eq(BLOCK_SIDE), *tag_of(out["tag"], left_with)]
@@ -198,7 +196,22 @@ class BlockStore(wiring.Component):
                 out["count"].eq(Mux(final, left, self.slice_bytes)),
                 left_with.eq(leaving),
             ]
-        return m
+
+    def _amount(self, m: Module, block: Any) -> tuple[Value, Value]:
+        """Return whether a block is short, and its bytes with those of its head."""
+        is_short = Signal()
+        up_to_last = Signal(range(gmc.MAX_WRITTEN_BLOCK_BYTES + 1))
+        amount = Signal.like(up_to_last)
+        m.d.comb += [
+            is_short.eq((block["last"] <= 2 * (1 + gmc.SHORT_BYTES)) & ~block["category"][-1]),
+            up_to_last.eq((block["last"] + is_short) >> 1),
+        ]
+        with m.If(is_short):
+            m.d.comb += amount.eq(up_to_last)
+        with m.Else():
+            longer = up_to_last > gmc.SHORT_BYTES
+            m.d.comb += amount.eq(Mux(longer, up_to_last + 1, gmc.SHORT_BYTES + 2))
+        return is_short, amount
 
     def _bits(self, m: Module, ring: list[list[Signal]], row: Value, short: Value, slots_left: Value) -> Value:
         """Return the bits of a slice: a row; for a short block from its second nibble to the first one of the next row."""
