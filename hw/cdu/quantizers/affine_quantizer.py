@@ -132,17 +132,7 @@ class AffineQuantizer(wiring.Component):
         codes = []
         for lane, quotient in enumerate(quotients):
             rho = (drawn[lane] & random.replicate(FRACTION_BITS)) | half
-            total = Signal(_QUOTIENT_BITS + 1, name=f"total{lane}")
-            m.d.comb += total.eq(quotient[:_QUOTIENT_BITS] + rho)
-            above = quotient[-1] | total[-1]
-            code = Signal(VALUE_BITS, name=f"code{lane}")
-            with m.Switch(bits):
-                for place, width in enumerate(CODE_BITS):
-                    with m.Case(place):
-                        whole = total[FRACTION_BITS : FRACTION_BITS + width]
-                        greatest = above | total[FRACTION_BITS + width : -1].any()
-                        m.d.comb += code.eq((whole | greatest.replicate(width)) ^ Cat(Const(0, width - 1), signed_codes))
-            codes.append(stage(code, f"code{lane}_4"))
+            codes.append(stage(_code(m, quotient, rho, bits, signed_codes, lane), f"code{lane}_4"))
         m.d.comb += [ours.eq(code) for ours, code in zip(self.o.payload["values"], codes, strict=True)]
 
         tag, ends = Value.cast(row.tag), row.ends
@@ -213,3 +203,18 @@ class AffineQuantizer(wiring.Component):
     def _drawn(self, m: Module, stage: Any, state: Value, part: int) -> Value:
         """Return the state of the random number generator one stage later."""
         return stage(after_rounds(m, state, _ROUNDS[part], "round"), f"state{part + 1}") if self.draws else state
+
+
+def _code(m: Module, quotient: Value, rho: Value, bits: Value, signed_code: Value, lane: int) -> Value:
+    """Round a quotient by the addend ``rho`` to a code, saturated to the bits whose place in ``CODE_BITS`` is ``bits``."""
+    total = Signal(_QUOTIENT_BITS + 1, name=f"total{lane}")
+    m.d.comb += total.eq(quotient[:_QUOTIENT_BITS] + rho)
+    above = quotient[-1] | total[-1]
+    code = Signal(VALUE_BITS, name=f"code{lane}")
+    with m.Switch(bits):
+        for place, width in enumerate(CODE_BITS):
+            with m.Case(place):
+                whole = total[FRACTION_BITS : FRACTION_BITS + width]
+                greatest = above | total[FRACTION_BITS + width : -1].any()
+                m.d.comb += code.eq((whole | greatest.replicate(width)) ^ Cat(Const(0, width - 1), signed_code))
+    return code
