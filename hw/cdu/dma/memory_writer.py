@@ -28,6 +28,21 @@ class WriteResult(data.StructLayout):
         super().__init__({"bytes": SIZE_BITS, "surplus": 1, "failed": 1})
 
 
+class _Place:
+    """The place in a segment that is written next, and what is left of the segment; memory has words of ``size`` bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.address = Signal(MEMORY_ADDRESS_BITS)
+        self.left = Signal(SIZE_BITS)
+        self.pad = Signal(PAD_BITS)
+        self.active = Signal()
+        self.last = Signal()
+        self.few = Signal()  # the high bits of ``left`` are 0
+        self.in_word = Signal(range(size + 1))  # bytes from the address to the end of its word
+        self.offset, self.word_address = self.address[: exact_log2(size)], self.address[exact_log2(size) :]
+        self.of_word, self.high = self.left[: exact_log2(size) + 1], self.left[exact_log2(size) + 1 :]
+
+
 class MemoryWriter(wiring.Component):
     """Write the bytes of a packet to segments of memory; drop the segments' padding and the bytes behind the last segment.
 
@@ -96,32 +111,23 @@ class MemoryWriter(wiring.Component):
         ]
 
         # A segment: its bytes, then its padding; behind the last segment all bytes are dropped
-        address = Signal(MEMORY_ADDRESS_BITS)
-        left = Signal(SIZE_BITS)
-        pad = Signal(PAD_BITS)
-        active = Signal()
-        last = Signal()
+        place = _Place(size)
+        active, pad, in_word, of_word = place.active, place.pad, place.in_word, place.of_word
         rest = Signal()
-        offset, word_address = address[: exact_log2(size)], address[exact_log2(size) :]
         room, wanted, there = (Signal(range(size + 1), name=name) for name in ("room", "wanted", "there"))
         to_memory = Signal()
         moves = Signal()
         over = Signal()
         ends = Signal()
-        fits = Signal()
-        fills = Signal()
-        # Whether the rest of the segment fits this word, and whether it fills it; ``few`` says that the high bits of the rest
-        # are 0.
-        of_word, high = left[: exact_log2(size) + 1], left[exact_log2(size) + 1 :]
-        few = Signal()
-        in_word = Signal(range(size + 1))  # bytes from the address to the end of its word
+        fits = Signal()  # the rest of the segment fits this word
+        fills = Signal()  # it fills this word
         of_padding = Mux(pad < room, pad, room)
         waits = Signal()
         unanswered = Signal(range(self.unanswered + 1))
         m.d.comb += [
-            to_memory.eq(active & ~(few & (of_word == 0))),
-            fits.eq(few & (of_word <= in_word)),
-            fills.eq(~few | (of_word >= in_word)),
+            to_memory.eq(active & ~(place.few & (of_word == 0))),
+            fits.eq(place.few & (of_word <= in_word)),
+            fills.eq(~place.few | (of_word >= in_word)),
             room.eq(Mux(to_memory, in_word, size)),
             wanted.eq(Mux(to_memory, Mux(fills, in_word, of_word), Mux(active, of_padding, Mux(rest, size, 0)))),
             there.eq(Mux(window.level < wanted, window.level, wanted)),
@@ -138,45 +144,49 @@ class MemoryWriter(wiring.Component):
             window.amount.eq(Mux(moves, there, 0)),
             window.finishes.eq(rest & moves & over),
             former.i.valid.eq(moves & writes),
-            word["address"].eq(address),
-            word["strobe"].eq((Cat(*ones(there, size)) << offset)[:size]),
-            word["data"].eq(shift_left(m, content, offset, "placed")),
+            word["address"].eq(place.address),
+            word["strobe"].eq((Cat(*ones(there, size)) << place.offset)[:size]),
+            word["data"].eq(shift_left(m, content, place.offset, "placed")),
             word["last"].eq(over | fits),
             ends.eq(moves & active & (over | Mux(to_memory, fits & (pad == 0), pad <= room))),
-            self.segments.ready.eq(Mux(active, ends & ~last, ~rest)),
+            self.segments.ready.eq(Mux(active, ends & ~place.last, ~rest)),
         ]
         with m.If(ends):
-            m.d.sync += [active.eq(0), rest.eq(last)]
-        with m.If(self.segments.valid & self.segments.ready):
-            segment = self.segments.payload
-            m.d.sync += [
-                active.eq(1),
-                address.eq(segment["address"]),
-                in_word.eq(size - segment["address"][: exact_log2(size)]),
-                left.eq(segment["bytes"]),
-                few.eq(~segment["bytes"][len(of_word) :].any()),
-                pad.eq(segment["pad"]),
-                last.eq(segment["last"]),
-            ]
-        with m.Elif(moves & to_memory):
-            # The number of bytes only selects among address bits within a word.
-            place = Signal(range(2 * size))
-            m.d.comb += place.eq(offset + wanted)
-            m.d.sync += [
-                offset.eq(place),
-                word_address.eq(Mux(place >= size, word_address + 1, word_address)),
-                left.eq(Mux(fills, left - in_word, 0)),
-                in_word.eq(size),
-                few.eq(few | ((high == 1) & (of_word < in_word))),
-            ]
-        with m.Elif(moves):
-            m.d.sync += pad.eq(pad - wanted)
+            m.d.sync += [active.eq(0), rest.eq(place.last)]
+        self._walk(m, place, moves, to_memory, wanted, fills)
 
         m.d.sync += unanswered.eq(unanswered + former.closed - self.answer)
         self._end(m, window, moves, there, rest, waits, unanswered + former.closed - self.answer)
         with m.If(window.finishes):
             m.d.sync += rest.eq(0)
         return m
+
+    def _walk(self, m: Module, place: _Place, moves: Value, to_memory: Value, wanted: Value, fills: Value) -> None:
+        """Take a segment, or move on in it by the bytes ``wanted`` when a word moves."""
+        with m.If(self.segments.valid & self.segments.ready):
+            segment = self.segments.payload
+            m.d.sync += [
+                place.active.eq(1),
+                place.address.eq(segment["address"]),
+                place.in_word.eq(self.size - segment["address"][: exact_log2(self.size)]),
+                place.left.eq(segment["bytes"]),
+                place.few.eq(~segment["bytes"][len(place.of_word) :].any()),
+                place.pad.eq(segment["pad"]),
+                place.last.eq(segment["last"]),
+            ]
+        with m.Elif(moves & to_memory):
+            # The number of bytes only selects among address bits within a word.
+            following = Signal(range(2 * self.size), name="place")
+            m.d.comb += following.eq(place.offset + wanted)
+            m.d.sync += [
+                place.offset.eq(following),
+                place.word_address.eq(Mux(following >= self.size, place.word_address + 1, place.word_address)),
+                place.left.eq(Mux(fills, place.left - place.in_word, 0)),
+                place.in_word.eq(self.size),
+                place.few.eq(place.few | ((place.high == 1) & (place.of_word < place.in_word))),
+            ]
+        with m.Elif(moves):
+            m.d.sync += place.pad.eq(place.pad - wanted)
 
     def _end(
         self, m: Module, window: ByteWindow, moves: Value, there: Value, rest: Value, waits: Signal, unanswered: Value
