@@ -97,18 +97,7 @@ class JobPlanner(wiring.Component):
         kept = Signal(len(Cat(counts, errors)) + 1)
         m.d.comb += Cat(planned["counts"], planned["errors"], planned["nowhere"]).eq(kept)
         with m.FSM():
-            for state, factors, product, following in (
-                ("MAPS", (n, c), maps, "AREA"),
-                ("AREA", (h, w), area, "ROWS"),
-                ("ROWS", (maps, h), rows, "MATRIX"),
-            ):
-                with m.State(state):
-                    self._multiply(m, multiplier, factors, wrong)
-                    with m.If(multiplier.done):
-                        m.d.sync += [product.eq(multiplier.product), too_many.eq(multiplier.overflow)]
-                        m.next = following
-                    with m.Elif(self.i.valid & wrong & ~multiplier.busy):
-                        m.next = "KEEP"
+            self._products(m, multiplier, (n, c, h, w), (maps, area, rows), too_many, wrong)
             with m.State("MATRIX"):
                 self._multiply(m, multiplier, matrix, wrong)
                 values = Signal(VALUES_BITS)
@@ -168,6 +157,31 @@ class JobPlanner(wiring.Component):
             behind = Mux(descriptor["payload_crc"] != 0, CRC_BYTES, 0)
             m.d.comb += errors["bad_length"].eq(descriptor["payload_bytes"] <= behind)
         return far
+
+    def _products(
+        self,
+        m: Module,
+        multiplier: SerialMultiplier,
+        extents: tuple[Value, ...],
+        products: tuple[Signal, ...],
+        too_many: Signal,
+        wrong: Value,
+    ) -> None:
+        """Multiply the extents of a tensor to its maps, the values of a map, and the rows of all maps, one state each."""
+        n, c, h, w = extents
+        maps, area, rows = products
+        for state, factors, product, following in (
+            ("MAPS", (n, c), maps, "AREA"),
+            ("AREA", (h, w), area, "ROWS"),
+            ("ROWS", (maps, h), rows, "MATRIX"),
+        ):
+            with m.State(state):
+                self._multiply(m, multiplier, factors, wrong)
+                with m.If(multiplier.done):
+                    m.d.sync += [product.eq(multiplier.product), too_many.eq(multiplier.overflow)]
+                    m.next = following
+                with m.Elif(self.i.valid & wrong & ~multiplier.busy):
+                    m.next = "KEEP"
 
     def _multiply(self, m: Module, multiplier: SerialMultiplier, factors: tuple[Value, Value], wrong: Value) -> None:
         """Keep a multiplication going until it is done."""
