@@ -37,6 +37,8 @@ from cdu.words import BlockRow, Slice
 
 #: Bits before the fields of a column.
 PREFIX_BITS = 2 * MASK_BITS + A_BITS + B_BITS
+#: Bits with which a column can be decoded and the next one begun.
+_ENOUGH = COLUMN_BITS + PREFIX_BITS
 
 #: Rows of the tables of A and of B.
 _Rows = tuple[set[int], set[int]]
@@ -63,6 +65,40 @@ class _Prefix(data.StructLayout):
                 "fields_b": range(FIELDS_BITS + 1),
             }
         )
+
+
+class _FirstSlice:
+    """The first slice of the next block, of which head, DC and the classes of the first column are parsed in turn."""
+
+    def __init__(self, part_bits: int) -> None:
+        self.phase = Signal(range(4))
+        self.free, self.waits = self.phase == 0, self.phase == 3
+        self.bits = Signal(part_bits, name="first_bits", reset_less=True)
+        self.ends = Signal(name="first_ends", reset_less=True)
+        self.tag = Signal(Mark(), name="first_tag", reset_less=True)
+        self.category = Signal(gmc.CATEGORY_BITS, reset_less=True)
+        self.dc = Signal(VALUE_BITS, reset_less=True)
+        self.fill = Signal(range(part_bits + 1), name="first_fill", reset_less=True)
+        self.classes: Any = Signal(_Classes(), name="first_classes", reset_less=True)
+
+
+class _Window:
+    """The window onto the bits of a block, and the number of the column at its front."""
+
+    def __init__(self, part_bits: int) -> None:
+        self.more = Signal()  # slices of the block are to come
+        self.turn = Signal()
+        self.fits = Signal()
+        self.bits = Signal(_ENOUGH + part_bits, name="window", reset_less=True)
+        self.fill = Signal(range(_ENOUGH + part_bits + 1), reset_less=True)
+        self.present: Any = Signal(_Classes(), reset_less=True)
+        self.number = Signal(range(BLOCK_SIDE))
+        self.busy = Signal()
+        self.go = Signal()
+        self.final = self.number == BLOCK_SIDE - 1
+        self.filled = Signal.like(self.bits)
+        self.dc = Signal(VALUE_BITS, name="block_dc", reset_less=True)
+        self.tag = Signal(Mark(), reset_less=True)
 
 
 class GmcDecoder(wiring.Component):
@@ -108,114 +144,107 @@ class GmcDecoder(wiring.Component):
             arrives = queue.o
         wiring.connect(m, arrives, cutter.i)
         parts = cutter.o
-        enough = COLUMN_BITS + PREFIX_BITS  # bits with which a column can be decoded and the next one begun
-        part: Any = parts.payload
-        part_bits = len(part["data"])
-        more = Signal()  # slices of the block in the window are to come
-        phase = Signal(range(4))  # of the first slice of the next block
-        free, waits = phase == 0, phase == 3
-        turn = Signal()
-        fits = Signal()
-        m.d.comb += parts.ready.eq(Mux(more, fits, free))
+        part_bits = len(parts.payload["data"])
+        first, window = _FirstSlice(part_bits), _Window(part_bits)
+        m.d.comb += parts.ready.eq(Mux(window.more, window.fits, first.free))
         takes = parts.valid & parts.ready
+        advance = Signal()
+        self._parse(m, first, window, parts.payload, takes)
+        prefix = self._move(m, first, window, parts, takes, advance)
+        self._give(m, window, prefix, advance)
+        return m
 
-        # 1: the first slice; its head goes as it comes
-        first_bits = Signal(part_bits, reset_less=True)
-        first_ends = Signal(reset_less=True)
-        first_tag = Signal(Mark(), reset_less=True)
-        category = Signal(gmc.CATEGORY_BITS, reset_less=True)
-        dc = Signal(VALUE_BITS, reset_less=True)
-        first_fill = Signal(range(part_bits + 1), reset_less=True)
-        first_classes: Any = Signal(_Classes(), reset_less=True)
+    def _parse(self, m: Module, first: _FirstSlice, window: _Window, part: Any, takes: Value) -> None:
+        """Parse the first slice of a block, whose head goes as it comes: DC, then the classes of the first column."""
+        part_bits = len(first.bits)
         begin_rows: _Rows = ({gmc.A_FIRST}, {gmc.B_FIRST, gmc.B_BESIDE_ZERO})
-        begin = first_bits[: A_BITS + B_BITS]
+        begin = first.bits[: A_BITS + B_BITS]
         classes = self._classes(m, begin, Const(gmc.A_FIRST, 3), Const(gmc.B_FIRST, 3), "first", begin_rows)
         drops = Signal(range(16))
-        dc_found = _dc(m, first_bits, category)
-        with m.If(phase == 1):
-            m.d.comb += drops.eq(category)
-            m.d.sync += dc.eq(dc_found)
+        dc_found = _dc(m, first.bits, first.category)
+        with m.If(first.phase == 1):
+            m.d.comb += drops.eq(first.category)
+            m.d.sync += first.dc.eq(dc_found)
         with m.Else():
             m.d.comb += drops.eq(classes["length"])
-            m.d.sync += first_classes.eq(Mux(waits, first_classes.as_value(), classes.as_value()))
-        moved = dropped(m, first_bits, drops, part_bits, "first_moved")
-        with m.If(~free & ~waits):
+            m.d.sync += first.classes.eq(Mux(first.waits, first.classes.as_value(), classes.as_value()))
+        moved = dropped(m, first.bits, drops, part_bits, "first_moved")
+        with m.If(~first.free & ~first.waits):
             m.d.sync += [
-                first_bits.eq(moved),
-                first_fill.eq(first_fill - drops),
-                phase.eq(phase + 1),
+                first.bits.eq(moved),
+                first.fill.eq(first.fill - drops),
+                first.phase.eq(first.phase + 1),
             ]
-        with m.If(turn):
-            m.d.sync += phase.eq(0)
+        with m.If(window.turn):
+            m.d.sync += first.phase.eq(0)
         head, told = part["data"][:8], part["data"][CATEGORY_AT:BODY_AT]
         long = head >= gmc.LONG_HEAD
-        with m.If(takes & ~more):
+        with m.If(takes & ~window.more):
             m.d.sync += [
-                first_bits.eq(Mux(long, part["data"][BODY_AT:], part["data"][CATEGORY_AT:])),
-                first_fill.eq(part_bits - Mux(long, BODY_AT, CATEGORY_AT)),
-                category.eq(Mux(long, Mux(told > gmc.MAX_CATEGORY, gmc.MAX_CATEGORY, told), head[:3])),
-                first_ends.eq(part["ends"]),
-                first_tag.eq(part["tag"]),
-                phase.eq(1),
+                first.bits.eq(Mux(long, part["data"][BODY_AT:], part["data"][CATEGORY_AT:])),
+                first.fill.eq(part_bits - Mux(long, BODY_AT, CATEGORY_AT)),
+                first.category.eq(Mux(long, Mux(told > gmc.MAX_CATEGORY, gmc.MAX_CATEGORY, told), head[:3])),
+                first.ends.eq(part["ends"]),
+                first.tag.eq(part["tag"]),
+                first.phase.eq(1),
             ]
 
-        # 2: the window
-        window = Signal(enough + part_bits, reset_less=True)
-        fill = Signal(range(enough + part_bits + 1), reset_less=True)
-        present: Any = Signal(_Classes(), reset_less=True)
-        number = Signal(range(BLOCK_SIDE))
-        busy = Signal()
-        advance = Signal()
-        go = Signal()
-        final = number == BLOCK_SIDE - 1
-        prefix = self._prefix(m, window[:PREFIX_BITS], present, final)
+    def _move(
+        self, m: Module, first: _FirstSlice, window: _Window, parts: stream.Interface, takes: Value, advance: Value
+    ) -> Any:
+        """Move the window on by a column, or to the next block, and return the prefix of the column at its front."""
+        part: Any = parts.payload
+        part_bits = len(first.bits)
+        prefix = self._prefix(m, window.bits[:PREFIX_BITS], window.present, window.final)
         length = Signal(range(COLUMN_BITS + 1))
         fields_length = prefix["fields_a"] + prefix["fields_b"]
         joins = Signal()
         stays = Signal()
         lacks = Signal()
-        m.d.comb += lacks.eq(fill < enough)
-        filled = Signal.like(window)
+        m.d.comb += lacks.eq(window.fill < _ENOUGH)
         m.d.comb += [
             length.eq(prefix["length"] + fields_length),
             # The rest of a block behind its last column is dropped.
-            fits.eq(~busy | (advance & lacks)),
-            joins.eq(busy & more & takes),
-            go.eq(busy & advance & (~more | ~lacks | parts.valid)),
-            stays.eq(more & ~(takes & part["ends"])),
-            turn.eq(waits & ~stays & (~busy | (go & final))),
-            filled.eq(window | raised(m, part["data"] & joins.replicate(part_bits), fill, len(window), "raised")),
+            window.fits.eq(~window.busy | (advance & lacks)),
+            joins.eq(window.busy & window.more & takes),
+            window.go.eq(window.busy & advance & (~window.more | ~lacks | parts.valid)),
+            stays.eq(window.more & ~(takes & part["ends"])),
+            window.turn.eq(first.waits & ~stays & (~window.busy | (window.go & window.final))),
+            window.filled.eq(
+                window.bits | raised(m, part["data"] & joins.replicate(part_bits), window.fill, len(window.bits), "raised")
+            ),
         ]
-        m.d.sync += more.eq(stays)
-        left = dropped(m, filled, length, len(window), "dropped")
-        with m.If(go):
+        m.d.sync += window.more.eq(stays)
+        left = dropped(m, window.filled, length, len(window.bits), "dropped")
+        with m.If(window.go):
             m.d.sync += [
-                window.eq(left),
-                fill.eq(fill + Mux(joins, part_bits, 0) - length),
-                present.eq(prefix["next"]),
-                number.eq(number + 1),
+                window.bits.eq(left),
+                window.fill.eq(window.fill + Mux(joins, part_bits, 0) - length),
+                window.present.eq(prefix["next"]),
+                window.number.eq(window.number + 1),
             ]
-            with m.If(final):
-                m.d.sync += busy.eq(0)
-        block_dc = Signal(VALUE_BITS, reset_less=True)
-        tag = Signal(Mark(), reset_less=True)
-        with m.If(turn):
+            with m.If(window.final):
+                m.d.sync += window.busy.eq(0)
+        with m.If(window.turn):
             m.d.sync += [
-                window.eq(first_bits),
-                fill.eq(first_fill),
-                present.eq(first_classes),
-                more.eq(~first_ends),
-                busy.eq(1),
-                block_dc.eq(dc),
-                tag.eq(first_tag),
+                window.bits.eq(first.bits),
+                window.fill.eq(first.fill),
+                window.present.eq(first.classes),
+                window.more.eq(~first.ends),
+                window.busy.eq(1),
+                window.dc.eq(first.dc),
+                window.tag.eq(first.tag),
             ]
+        return prefix
 
+    def _give(self, m: Module, window: _Window, prefix: Any, advance: Signal) -> None:
+        """Give the column at the front of the window, three stages later."""
         # 3: align the fields; 4: separate the fields of B
         valid = Signal(2)
         notes: Any = Signal(data.StructLayout({"first": 1, "ends": 1, "tag": Mark()}))
-        m.d.comb += [notes["first"].eq(number == 0), notes["ends"].eq(final), notes["tag"].eq(tag)]
-        stages: list[list[Any]] = [[prefix["mask_a"], present["a"], prefix["mask_b"], present["b"], notes]]
-        bits = registered(m, advance, filled[:COLUMN_BITS], "bits3")
+        m.d.comb += [notes["first"].eq(window.number == 0), notes["ends"].eq(window.final), notes["tag"].eq(window.tag)]
+        stages: list[list[Any]] = [[prefix["mask_a"], window.present["a"], prefix["mask_b"], window.present["b"], notes]]
+        bits = registered(m, advance, window.filled[:COLUMN_BITS], "bits3")
         before, fields_a = (
             registered(m, advance, prefix["length"], "before3"),
             registered(m, advance, prefix["fields_a"], "fields_a3"),
@@ -231,18 +260,17 @@ class GmcDecoder(wiring.Component):
         mask_a, class_a, mask_b, class_b, notes = stages[2]
         values = [*self._values(m, mask_a, class_a, of_a, "a"), *self._values(m, mask_b, class_b, of_b, "b")]
         # The DC coefficient of the block is held until the block's last column is in the window.
-        values[0] = Mux(notes["first"], block_dc, values[0])
+        values[0] = Mux(notes["first"], window.dc, values[0])
         out: Any = self.o.payload
         m.d.comb += advance.eq(~self.o.valid | self.o.ready)
         with m.If(advance):
             m.d.sync += [
-                valid.eq(Cat(go, valid)[:2]),
+                valid.eq(Cat(window.go, valid)[:2]),
                 self.o.valid.eq(valid[1]),
                 out["values"].as_value().eq(Cat(*values)),
                 out["ends"].eq(notes["ends"]),
                 *tag_of(out["tag"], notes["tag"]),
             ]
-        return m
 
     def _prefix(self, m: Module, bits: Value, present: Any, final: Value) -> Any:
         """Decode the prefix of a column at every place where mask B and the classes can begin, and select by the lengths."""
