@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import BASE_BITS
@@ -23,6 +23,24 @@ ONE = FP32_BIAS << FP32_FRACTION_BITS
 def scale_width(config: CduConfig) -> int:
     """Return the bits of a place: a scale and, above it, the offset if a mode has offsets."""
     return SCALE_BITS + (BASE_BITS if config.has_offsets else 0)
+
+
+class _Row:
+    """The row under way, its scale of ``width`` bits, and the part of a window of ``places`` that it serves in this cycle.
+
+    The current row serves places up to ``limit``; if it ends here, a new one begins, which takes the ``space`` behind it or, if
+    it is short, leaves places for the next cycle.
+    """
+
+    def __init__(self, width: int, places: int) -> None:
+        self.rest = Signal(RUN_BITS, reset_less=True)  # its places
+        self.rows_left = Signal(BEATS_BITS, reset_less=True)  # with its scale, this one not among them
+        self.current = Signal(width, reset_less=True)
+        self.ended = Signal()  # the last scale of the job has come
+        self.begins = Signal()
+        self.short = Signal()
+        self.limit = Signal(range(2 * places))
+        self.space = Signal(range(places + 1))
 
 
 class ScaleWindows(wiring.Component):
@@ -94,22 +112,15 @@ class ScaleWindows(wiring.Component):
         # done and to do in this window
         place = Signal(places)
         room = Signal(places, reset_less=True)
-        rest = Signal(RUN_BITS, reset_less=True)  # places of the row under way
-        rows_left = Signal(BEATS_BITS, reset_less=True)  # with the scale of that row, this one not among them
-        current = Signal(self.width, reset_less=True)
-        ended = Signal()  # the last scale of the job has come
+        row = _Row(self.width, self.places)
+        begins, short, limit, space = row.begins, row.short, row.limit, row.space
+        rest, rows_left, current, ended = row.rest, row.rows_left, row.current, row.ended
         discarding = Signal()
 
-        # In this cycle the current row serves places up to ``limit``; if it ends here, a new one begins, which takes the
-        # ``space`` behind it or, if it is short, leaves places for the next cycle.
-        begins = Signal()
-        short = Signal()
         takes = Signal()
         go = Signal()
         new = Signal(self.width)
         fresh = Signal()
-        limit = Signal(range(2 * self.places))
-        space = Signal(places)
         complete = Signal()
         move = filled & (~self.o.valid | self.o.ready)
         scale = self.scales.payload
@@ -134,18 +145,7 @@ class ScaleWindows(wiring.Component):
         with m.If(discarding & self.scales.valid & scale.last):
             m.d.sync += discarding.eq(0)
         with m.If(go):
-            for lane in range(self.places):
-                with m.If(lane >= place):
-                    m.d.sync += filling[lane].eq(Mux(~begins | (lane < limit), current, new))
-            with m.If(begins):
-                m.d.sync += [
-                    current.eq(new),
-                    rest.eq(Mux(short, 0, wide_difference(plan.row_places, space, RUN_BITS))),
-                    rows_left.eq(Mux(rows_left == 0, plan.row_period, rows_left) - 1),
-                    ended.eq(ended | (takes & scale.last)),
-                ]
-            with m.Else():
-                m.d.sync += rest.eq(wide_difference(rest, room, RUN_BITS))
+            self._serve(m, plan, row, filling, place, room, new, takes & scale.last)
             with m.If(complete):
                 later = wide_difference(later_beats, plan.window_beats, len(later_beats))
                 m.d.sync += [
@@ -174,3 +174,21 @@ class ScaleWindows(wiring.Component):
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += [self.o.valid.eq(filled), window.eq(filling)]
         return m
+
+    def _serve(self, m: Module, plan: Any, row: _Row, filling: Any, place: Value, room: Value, new: Value, last: Value) -> None:
+        """Give the scale of the current row to its places of a window, and to the places behind them the ``new`` one.
+
+        ``place`` and ``room`` are the places done and to do; ``last`` says that the new scale is the last one of the job.
+        """
+        for lane in range(self.places):
+            with m.If(lane >= place):
+                m.d.sync += filling[lane].eq(Mux(~row.begins | (lane < row.limit), row.current, new))
+        with m.If(row.begins):
+            m.d.sync += [
+                row.current.eq(new),
+                row.rest.eq(Mux(row.short, 0, wide_difference(plan.row_places, row.space, RUN_BITS))),
+                row.rows_left.eq(Mux(row.rows_left == 0, plan.row_period, row.rows_left) - 1),
+                row.ended.eq(row.ended | last),
+            ]
+        with m.Else():
+            m.d.sync += row.rest.eq(wide_difference(row.rest, room, RUN_BITS))
