@@ -97,7 +97,20 @@ class DecompressionPath(DirectionPath):
             for lane in range(config.cdus):
                 connect(m, unpacker.to_transform[lane], flipped(self.to_transform[lane]))
                 connect(m, flipped(self.from_transform[lane]), unpacker.from_transform[lane])
-        # Jobs that bypass the back end, and their results
+        self._turns(m, jobs, unpacker, back, payload_jobs, back_jobs)
+        return m
+
+    def _turns(
+        self,
+        m: Module,
+        jobs: JobCount,
+        unpacker: BlockUnpacker,
+        back: ValueBack,
+        payload_jobs: StreamFifo,
+        back_jobs: HeadFifo,
+    ) -> None:
+        """Hand every job to the paths that it takes, past the back end or through it; input and output follow their order."""
+        config = self.config
         mode = jobs.o.payload.mode
         others: list[tuple[Value, stream.Interface]] = []
         if config.has_mx:
@@ -153,4 +166,3 @@ class DecompressionPath(DirectionPath):
                     self.found.output.early_last.eq(bypass.early_last),
                     self.found.output.late_last.eq(bypass.late_last),
                 ]
-        return m
