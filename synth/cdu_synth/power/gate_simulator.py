@@ -1,7 +1,7 @@
 """Simulator of a netlist of library cells that counts the changes of every net.
 
 Two-valued and without delays: in a cycle every net takes one value, so there are no glitches. Flip-flops begin at 0.
-The functions are those of the library's cells as :func:`cdu_synth.library.liberty.evaluate` reads them.
+The functions are those of the library's cells as :func:`cdu_synth.library.functions.evaluate` reads them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from cdu_tools.errors import UserError
 
 from cdu_synth.area.timing import Net
 from cdu_synth.library.cell_groups import FlipFlop, flip_flops, library_groups
-from cdu_synth.library.liberty import LibertyError, Library, evaluate
+from cdu_synth.library.functions import evaluate
+from cdu_synth.library.liberty import LibertyError, Library
 from cdu_synth.power.activity import Activity, Stimulus
 from cdu_synth.power.mapped import MappedModule
 

@@ -13,7 +13,8 @@ from itertools import product
 
 from cdu_synth.area.timing import Net
 from cdu_synth.library.cell_groups import FlipFlop
-from cdu_synth.library.liberty import Cell, evaluate
+from cdu_synth.library.functions import evaluate
+from cdu_synth.library.liberty import Cell
 from cdu_synth.power.activity import Activity
 
 

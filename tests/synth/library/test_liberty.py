@@ -36,23 +36,6 @@ def test_tables_interpolate_and_continue(tiny_file):
     assert rise.at(0, 5) == pytest.approx(50)
 
 
-@pytest.mark.parametrize(
-    ("function", "truth"),
-    [
-        ("!(A & B)", "1110"),
-        ("A B", "0001"),
-        ("A' + B", "1101"),
-        ("A ^ B", "0110"),
-        ("(A|B)'", "1000"),
-        ("!A * !B", "1000"),
-        ("1", "1111"),
-    ],
-)
-def test_functions(function, truth):
-    rows = [{"A": a, "B": b} for a in (False, True) for b in (False, True)]
-    assert "".join(str(int(liberty.evaluate(function, row))) for row in rows) == truth
-
-
 def test_packed_file_reads_alike(tiny_file, tmp_path):
     packed = tmp_path / "tiny.lib.gz"
     packed.write_bytes(gzip.compress(tiny_file.read_bytes()))

@@ -9,6 +9,7 @@ import pytest
 from cdu_synth.area.breakdown import REST
 from cdu_synth.area.timing import Netlist
 from cdu_synth.library import liberty
+from cdu_synth.library.functions import evaluate
 from cdu_synth.power.activity import Activity, Stimulus
 from cdu_synth.power.energies import energies
 from cdu_synth.power.gate_simulator import GateSimulator
@@ -176,7 +177,7 @@ def test_opensta_agrees(nangate45, tmp_path):
         toggles[first + 5] = toggles[first + 6] = 1000 * rate
         (function,) = nangate45.cells[cells[f"g{number}"][0]].functions.values()
         rows = list(product((False, True), repeat=len(inputs)))
-        high[first + 5] = sum(liberty.evaluate(function, dict(zip(inputs, row, strict=True))) for row in rows) / len(rows)
+        high[first + 5] = sum(evaluate(function, dict(zip(inputs, row, strict=True))) for row in rows) / len(rows)
         high[first + 6] = 1 - high[first + 5]
     activity = Activity(1000, toggles, high)
     netlist = Netlist.of(design, "top")
