@@ -89,6 +89,17 @@ def test_a_feeder_reads_in_order_and_tells_of_each_job_by_itself(willing):
     assert most_ahead == 2, "the reads of a job begin while those of the one before it are still to end"
 
 
+def gates_end(ctx, runner, rng):
+    """Return by gate whether a packet ends: some time after its job may have it."""
+    ends = [False, False]
+    for place in range(2):
+        opens, drops = ctx.get(runner.opens[place]), ctx.get(runner.drops[place])
+        assert not (opens and drops)
+        ends[place] = bool(opens or drops) and rng.random() < 0.1
+        ctx.set(runner.ends[place], ends[place])
+    return ends
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_runner_gives_each_job_its_own_errors(seed):
     """Errors of START and of words fall on whom they belong to, though the next START comes before a job is over."""
@@ -122,13 +133,7 @@ def test_a_runner_gives_each_job_its_own_errors(seed):
             done = active and busy == 3
             busy = 0 if done or not active else busy + 1
             ctx.set(runner.access.done, done)
-            # Gates: the packet of a job ends some time after it may
-            ends = [False, False]
-            for place in range(2):
-                opens, drops = ctx.get(runner.opens[place]), ctx.get(runner.drops[place])
-                assert not (opens and drops)
-                ends[place] = bool(opens or drops) and rng.random() < 0.1
-                ctx.set(runner.ends[place], ends[place])
+            ends = gates_end(ctx, runner, rng)
             gives = job is not None and not packets and rng.random() < 0.1
             ctx.set(runner.given, gives)
             await ctx.delay(1e-9)
