@@ -19,7 +19,7 @@ from torch import Tensor
 from cdu_verif.cases.block_streams import Tag
 from cdu_verif.cases.case import Case
 from cdu_verif.cases.jobs import JobCases
-from cdu_verif.cases.value_side import blocks_of_beats
+from cdu_verif.cases.value_jobs import blocks_of_beats
 from cdu_verif.content.values import integers
 from cdu_verif.simulation.ports import Ports
 

@@ -15,7 +15,6 @@ from actcodec.golden import blocks as arrangement
 from actcodec.golden.affine import Ranges
 from actcodec.golden.sfpr import inverse_sfpr, sfpr, sfpr16
 from cdu_spec.affine import BASE_BITS, GROUP_VALUES, AffineSettings
-from cdu_spec.coding import How, seed_of
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, VALUE_BITS
 from cdu_spec.matrix_view import MatrixView
@@ -25,11 +24,12 @@ from cdu_spec.port_fields import pack
 from torch import Tensor
 
 from cdu_verif.cases.affine_dequantizer import decoded, random_ranges, range_fields
-from cdu_verif.cases.block_streams import Tag, random_settings
+from cdu_verif.cases.block_streams import random_settings
 from cdu_verif.cases.case import Case
 from cdu_verif.cases.jobs import JobCases
 from cdu_verif.cases.sfpr import random_scales
-from cdu_verif.content.payloads import bit_patterns, how_fields, scaling
+from cdu_verif.cases.value_jobs import ValueJob, beat_offsets, beat_scales, blocks_of_beats, blockwise, random_view
+from cdu_verif.content.payloads import bit_patterns, scaling
 from cdu_verif.content.tensors import mx_settings
 from cdu_verif.content.values import generator, integers
 from cdu_verif.simulation.ports import Ports
@@ -48,61 +48,6 @@ class _Word:
     rows: list[list[int]]
     count: int
     last: bool
-
-
-@dataclass(frozen=True)
-class ValueJob:
-    """A job and its data: ``values`` (beats, 8), int8 or codes for the back end, and ``scales`` (scale_groups,).
-
-    ``how`` are the settings of the mode; ``offsets`` accompany the scales, int16 (scale_groups,); ``ranges`` of
-    the blocks in the order of the payload, (blocks, 1), for the back end.
-    """
-
-    view: MatrixView
-    bank: int
-    values: Tensor
-    scales: Tensor
-    how: How
-    offsets: Tensor
-    ranges: Ranges | None = None
-
-    @property
-    def descriptor(self) -> dict[str, Any]:
-        """Return the fields of :class:`cdu.words.Job`."""
-        view = self.view
-        counts = {"beats": view.beats, "row_beats": view.row_beats, "channel_rows": view.channel_rows}
-        seed = seed_of(self.how)
-        return {"mode": int(view.mode), "bank": self.bank, **counts, "how": how_fields(self.how), "seed": seed}
-
-    def tag(self, last: bool) -> dict[str, Any]:
-        """Return the fields of :class:`cdu.words.BlockTag`."""
-        return Tag(self.view.mode, self.bank, int(last), self.how).fields
-
-    @property
-    def tiles(self) -> list[tuple[int, int]]:
-        """Return blocks and beats of every tile."""
-        view = self.view
-        if not view.mode.in_tiles:
-            return [(1, min(BLOCK_SIDE, view.beats - start)) for start in range(0, view.beats, BLOCK_SIDE)]
-        widths = [min(TILE_BLOCKS, view.row_beats - left) for left in range(0, view.row_beats, TILE_BLOCKS)]
-        return [(blocks, BLOCK_SIDE * blocks) for _ in range(view.padded_rows // BLOCK_SIDE) for blocks in widths]
-
-
-def random_view(rng: Random, modes: Sequence[Mode], size: int) -> MatrixView:
-    """Return the view of a random tensor of about ``size`` beats at most, with few or many channels."""
-    mode = rng.choice(modes)
-    if mode is Mode.ACTNN:
-        return MatrixView.of((rng.randint(1, LANES * size),), mode)
-    if mode.in_tiles:
-        height, width = rng.randint(1, 20), rng.randint(1, 70)
-        channels = rng.choice((1, 2, 3, 5, 13))
-        rows = max(LANES * size // width // channels, 1)
-        return MatrixView.of((rng.randint(1, 2), channels, min(height, rows), width), mode)
-    if not mode.has_scales or rng.random() < 0.3:
-        return MatrixView.of((rng.randint(1, LANES * size),), mode)
-    channels, repeats = rng.randint(1, 11), rng.randint(1, 3)
-    columns = max(rng.randint(1, LANES * size) // channels, 1)
-    return MatrixView(channels * repeats, columns, channels, rng.choice([rows for rows in (1, repeats) if rows]), mode)
 
 
 class _ValueSide(JobCases[ValueJob]):
@@ -187,37 +132,6 @@ class _ValueSide(JobCases[ValueJob]):
             for (mode, name), shape in shapes.items()
             if Mode.from_label(mode) in self.modes(config)
         }
-
-
-def _beat_scales(job: ValueJob, scales: Tensor) -> Tensor:
-    """Return the scale of every beat in the order in which beats pass, (beats, 1)."""
-    view = job.view
-    if view.mode.in_tiles:
-        rows = scales[torch.arange(view.padded_rows) // view.channel_rows]
-        matrix = rows[:, None].expand(-1, view.row_beats * LANES).contiguous()
-        return arrangement.to_beats(matrix, view)[:, :1]
-    return scales[torch.arange(view.beats) // (view.row_beats * view.channel_rows), None]
-
-
-def _beat_offsets(job: ValueJob, offsets: Tensor) -> Tensor:
-    """Return the offset of every beat, (beats, 1); only in modes without tiles."""
-    return offsets[torch.arange(job.view.beats) // (job.view.row_beats * job.view.channel_rows), None]
-
-
-def blocks_of_beats(view: MatrixView) -> Tensor:
-    """Return the number of each beat's block, for beats in the order of the rows of tiles."""
-    numbers = torch.arange(-(-view.beats // BLOCK_SIDE))
-    if not view.mode.in_tiles:
-        return numbers.repeat_interleave(BLOCK_SIDE)[: view.beats]
-    matrix = numbers.view(-1, 1, view.row_beats, 1).expand(-1, BLOCK_SIDE, -1, LANES)
-    return arrangement.to_beats(matrix.reshape(view.padded_rows, -1).contiguous(), view)[:, 0]
-
-
-def _blockwise(job: ValueJob, beats: Tensor) -> Tensor:
-    """Return beats given in the order of the rows of tiles in the order of their blocks."""
-    if not job.view.mode.in_tiles:
-        return beats
-    return arrangement.tiles(arrangement.from_beats(beats, job.view)).reshape(-1, LANES)
 
 
 def _int_words(ports: Ports, stream: str, job: ValueJob, beats: Tensor, rowwise: bool) -> list[int]:
@@ -356,10 +270,10 @@ class _Front(_ValueSide):
             values = _from_patterns(patterns, config)
             binary = job.view.mode is Mode.BRC
             if job.view.mode.is_affine:
-                subtracted = _beat_offsets(job, offsets) if job.view.mode.has_offsets else None
-                quantized = sfpr16(values, _beat_scales(job, scales), subtracted)
+                subtracted = beat_offsets(job, offsets) if job.view.mode.has_offsets else None
+                quantized = sfpr16(values, beat_scales(job, scales), subtracted)
             else:
-                quantized = (values > 0).to(torch.int8) if binary else sfpr(values, _beat_scales(job, scales))
+                quantized = (values > 0).to(torch.int8) if binary else sfpr(values, beat_scales(job, scales))
             streams.expect("to_alignment", _int_words(ports, "to_alignment", job, quantized, rowwise=True))
             odd = (~values.float().isfinite()).any(1).tolist()
             starts = range(0, len(odd), config.port_beats)
@@ -423,7 +337,7 @@ def _integers(job: ValueJob, offsets: Tensor) -> Tensor:
     if job.view.mode is Mode.ACTNN:
         blocks = blocks // TILE_BLOCKS * TILE_BLOCKS
     ranges = Ranges(*(part[blocks] for part in (job.ranges.low, job.ranges.mantissa, job.ranges.exponent)))
-    added = _beat_offsets(job, offsets) if job.view.mode.has_offsets else torch.zeros_like(ranges.low)
+    added = beat_offsets(job, offsets) if job.view.mode.has_offsets else torch.zeros_like(ranges.low)
     return decoded(job.view.mode, job.how, job.values.view(torch.uint8), ranges, added)
 
 
@@ -464,7 +378,7 @@ class _Back(_ValueSide):
         streams = _Streams(ports)
         for job in jobs:
             scales, offsets = streams.begin(rng, job, faults)
-            blocks = _blockwise(job, job.values)
+            blocks = blockwise(job, job.values)
             streams.send("i", _int_words(ports, "i", job, blocks, rowwise=False))
             if "to_alignment__payload" in ports:
                 streams.expect("to_alignment", _int_words(ports, "to_alignment", job, blocks, rowwise=False))
@@ -472,7 +386,7 @@ class _Back(_ValueSide):
             dtype = DTYPES[config.dtype]
             binary = job.view.mode is Mode.BRC
             integers = _integers(job, offsets)
-            values = integers.to(dtype) if binary else inverse_sfpr(integers, _beat_scales(job, scales)).to(dtype)
+            values = integers.to(dtype) if binary else inverse_sfpr(integers, beat_scales(job, scales)).to(dtype)
             streams.expect("o", _float_words(ports, "o", _cut(bit_patterns(values).tolist(), config.port_beats)))
         return streams
 
