@@ -110,7 +110,7 @@ def page(figures: dict[str, Any]) -> str:
         f"{RECIPE}` and `cdu verify --config NAME --block array`.",
         "",
         "Area in thousands of two-input NANDs and slowest path: the whole unit before layout, Nangate45 typical, memories as",
-        "flip-flops. Compress, decompress: the greatest number of values per cycle through the AXI ports without bypass; behind",
+        "flip-flops. Compress, decompress: the most values per cycle through the AXI ports without bypass; behind",
         "them the lower of both at the clock of the full-duplex unit. Tests: the whole unit in this configuration, and in the",
         "same one with all modes.",
         "",
