@@ -25,7 +25,7 @@
         } \
     } while (0)
 
-/* What the processor sees, what it had when its line was filled or written back, and what the engine sees. */
+/* Memory as the processor sees it, as it was when a line was last filled or written back, and as the engine sees it. */
 static _Alignas(PAGE) uint8_t seen[SIZE];
 static uint8_t filled[SIZE], memory[SIZE];
 static uint32_t cache_line, state;
@@ -44,7 +44,7 @@ static uint32_t draw(uint32_t bound)
     return (state >> 8) % bound;
 }
 
-/* What becomes of a job with a tag: every fourth has errors. */
+/* Returns the errors of a job with a tag: every fourth job has none. */
 static uint32_t errors_of(uint32_t tag)
 {
     return tag % 4u ? 0 : tag | 1u;

@@ -32,7 +32,7 @@ void cdu_write(uint32_t address, uint32_t value)
     *(volatile uint32_t *)(REGISTERS + address) = value;
 }
 
-/* There is no cache between the processor and the memory that the engine sees, so that the order of accesses is all. */
+/* Order of accesses is enough: there is no cache between the processor and the memory that the engine sees. */
 void cdu_memory_publish(const volatile void *place, uint32_t bytes)
 {
     (void)place, (void)bytes;

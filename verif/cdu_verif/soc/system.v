@@ -57,7 +57,7 @@ module system #(
       .s_axil_rdata(l_rdata), .s_axil_rresp(l_rresp), .s_axil_rvalid(l_rvalid), .s_axil_rready(l_rready)
   );
 
-  // What joins them
+  // Wires between the parts
   wire [WORD_BITS-1:0] ram_word;
   wire [7:0] ram_strobe;
   wire [63:0] ram_wdata;

@@ -24,7 +24,7 @@ struct Segment {
     Segment(const Rows& rows, int64_t number)
         : row(number / rows.per_row), first(number % rows.per_row * SEGMENT), count(std::min(rows.row_values - first, SEGMENT)) {}
 
-    // Its first value in the order of rows, which its random numbers and its bits follow.
+    // Position of the segment's first value in the order of rows, which random numbers and bits follow.
     int64_t place(const Rows& rows) const { return row * rows.row_values + first; }
 
     // body(first value in the segment, in the tensor, count) for its parts that stand together in the tensor.

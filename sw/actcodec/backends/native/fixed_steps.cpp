@@ -161,7 +161,7 @@ void fixed_decode(const uint8_t* payload, int format, int64_t rows, int64_t colu
     });
 }
 
-// As fixed_encode without offsets, in blocks with masks; `payload` has room for the longest. Returns its length.
+// Encodes like fixed_encode without offsets, in blocks with masks; `payload` has room for the longest result. Returns its length.
 int64_t fixed_masked_encode(const void* x, int format, int64_t rows, int64_t columns, int64_t row_beats, int64_t blocks,
                             const float* k, int bits, int step_log2, bool stochastic, uint32_t seed, int64_t first,
                             uint8_t* payload, int threads) {

@@ -36,7 +36,7 @@ struct Tables {
     uint8_t row_a[PAIRS + 1] = {}, row_b[KINDS][PAIRS + 1] = {};
     Symbol a[std::size(GMC_A_CODES)][1 << GMC_A_BITS] = {}, b[NO_B + 1][1 << GMC_B_BITS] = {};
     Symbol mask[CLASSES][1 << GMC_MASK_BITS] = {};
-    // By both classes: the bits of fields in bytes, and ones in groups of bytes.
+    // Masks by both classes: the bits of fields in bytes, and ones in groups of bytes.
     uint64_t fields[PAIRS] = {}, raw[PAIRS] = {};
 
     constexpr Tables() {
@@ -136,7 +136,7 @@ class Reader {
     int left;
 };
 
-// Of the columns of a block the fields, or the bytes of groups that have those; their bits that are written; bytes of ones where
+// Columns of a block: the fields, or the bytes of groups that have fields; the bits that are written; bytes of ones where
 // coefficients are; the classes. DC counts as 0.
 struct Block {
     alignas(64) uint64_t fields[BLOCK_SIDE], taken[BLOCK_SIDE], present[BLOCK_SIDE], pairs[BLOCK_SIDE];

@@ -52,7 +52,7 @@ class BitWriter {
   public:
     explicit BitWriter(uint8_t* to) : begin_(to), to_(to) {}
 
-    // Up to 31 bits.
+    // Appends `count` bits, up to 31.
     void put(uint64_t bits, int count) {
         held_ = held_ << count | bits;
         left_ += count;
@@ -147,7 +147,7 @@ struct Lookup {
     }
 };
 
-// Most bits of a symbol and what follows it, so many that two of them are there after fill().
+// Largest number of bits of a symbol and its value; after fill() the buffer holds at least two of them.
 constexpr int SYMBOL_BITS = 28;
 
 int extended(BitReader& bits, int size) {

@@ -50,7 +50,7 @@ template <class Int> struct WideInverse {
     }
 };
 
-// The same by products of 16 bits, with which `first_shift` leaves numbers that fit.
+// The inverse transform with products of 16 bits, which `first_shift` makes fit.
 struct PairInverse {
     PairTransform transform;
 
@@ -104,7 +104,7 @@ class Quantizer {
     TwoInts shifts_[HALF_SIDE], added_[HALF_SIDE];
 };
 
-// Its inverse: steps, and what is added to magnitudes that are not zero.
+// Inverse of the quantiser: steps, and the summand of magnitudes that are not zero.
 class InverseQuantizer {
   public:
     InverseQuantizer(const uint8_t* shifts, const uint8_t* added) {

@@ -68,7 +68,7 @@ void group_codes(const void* x, int format, int64_t samples, int64_t size, int64
                 float least = low[number], width = extent[number], most = levels[sample];
                 const uint16_t* random = drawn[0] + (first - begin);
                 for (int64_t i = 0; i < here; i += LANES) {
-                    // Not negative, so that conversion to integers rounds down.
+                    // Steps are not negative, so that conversion to integers rounds down.
                     Floats steps = (load_some(values + first + i, here - i) - least) / width * most;
                     Ints whole;
                     if (stochastic) {

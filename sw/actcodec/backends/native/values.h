@@ -35,7 +35,7 @@ template <class V> inline void store(void* to, V vector) { std::memcpy(to, &vect
 template <class V> inline V least(V a, V b) { return a < b ? a : b; }
 template <class V> inline V greatest(V a, V b) { return a > b ? a : b; }
 
-// Between 8 and 32 bits, by way of 16: what compilers make of __builtin_convertvector there is one value at a time.
+// Conversions between 8 and 32 bits go by way of 16: compilers turn __builtin_convertvector there into one value at a time.
 inline Ints widened(Bytes x) {
     Bytes zero = {};
     auto high = __builtin_shufflevector(zero, x, 0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0, 14, 0, 15);
@@ -113,8 +113,8 @@ template <class Body> inline auto with_format(int format, Body body) {
 // sat(round(x * k)) of the exact product, ties to even; NaN becomes 0. The limits have at most 16 bits.
 template <int LEAST, int GREATEST> inline Ints scaled(Floats x, float k) {
 #ifdef __FMA__
-    // Its float has no bits for fractions in this sum, which is rounded once: to a whole number, ties to even. Its last bits are
-    // that number.
+    // The sum's float has no bits for fractions and is rounded once, to a whole number, ties to even. The last bits of the sum
+    // are that number.
     constexpr float SHIFTER = 0x1.8p23f;
     Floats sum = std::bit_cast<Floats>(_mm256_fmadd_ps(std::bit_cast<__m256>(x), _mm256_set1_ps(k), _mm256_set1_ps(SHIFTER)));
     Floats zero = {};

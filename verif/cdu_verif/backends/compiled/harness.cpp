@@ -95,7 +95,7 @@ class Source {
   public:
     std::deque<Packet *> packets;
 
-    // Whether a signal changes; `drive_keep`: whether TKEEP does.
+    // Returns whether a signal changes; `drive_keep` tells whether TKEEP does.
     template <typename Data, typename Keep>
     bool offer(Data &data, Keep &keep, CData &last, CData &valid, CData &drive_keep) {
         const bool before = valid;
@@ -154,7 +154,7 @@ class Sink {
   public:
     std::deque<Packet *> packets;
 
-    // Whether the signal changes.
+    // Returns whether the signal changes.
     bool offer(CData &ready) {
         const bool before = ready;
         ready = discards_ || !packets.empty();
@@ -297,7 +297,7 @@ class Unit {
         return false;
     }
 
-    // Whether there is a port for a memory.
+    // Places bytes in the memory; returns whether the unit has a port for one.
     bool place(uint8_t *bytes, uint64_t size, uint64_t base, uint64_t latency) {
 #ifdef CDU_MEMORY
         memory_.place(bytes, size, base, latency);
@@ -375,7 +375,7 @@ class Unit {
     uint64_t rested() const { return rested_; }
 
   private:
-    // Whether a clock edge in one part alone changes nothing, in no signal of the unit. If it does, it is undone.
+    // Returns whether a clock edge in one part alone leaves every signal of the unit unchanged; otherwise undoes the edge.
     //
     // The edge of one part shows what the part would do at an edge of all: it is computed from the same registers.
     template <typename Clock>
@@ -418,7 +418,7 @@ class Unit {
 #undef F
     }
 
-    // What the clock's rising edge does; whether a packet ended.
+    // Does the work of the clock's rising edge; returns whether a packet ended.
     bool edge() {
         bool ended = false;
 #define F(name, bytes) \

@@ -42,7 +42,7 @@ class Memory {
         return before || top.m_axi_rvalid || top.m_axi_bvalid;
     }
 
-    // What the clock's rising edge does.
+    // Does the work of the clock's rising edge.
     template <typename Top>
     void edge(Top &top, uint64_t cycle) {
         if (top.m_axi_rvalid && top.m_axi_rready) {

@@ -17,7 +17,7 @@ module distributor_order #(
   input [BEATS*ROW_BITS-1:0] i_values,
   input [$clog2(BEATS+1)-1:0] i_count,
   input i_ends, i_last,
-  // By lane
+  // Ports of the lanes
   input [LANES-1:0] o_valid, o_ready, o_ends, o_last,
   input [LANES-1:0][ROW_BITS-1:0] o_values,
   input [LANES-1:0][BLOCK_SIDE/BEATS*WIDTH-1:0] inner_words,
@@ -53,7 +53,7 @@ module distributor_order #(
   always @* if (started & ~rst & active & o_valid[lane] & ahead == 0)
     in_order: assert ({o_ends[lane], o_last[lane], o_values[lane][0]} == item);
 
-  // Where the row stands
+  // Place of the row
   wire [WORDS*WIDTH-1:0] ring_words;
   choice #(.WIDTH(WORDS*WIDTH), .COUNT(LANES), .INDEX_BITS(TURN_BITS)) words_of (
     .values(inner_words), .index(lane), .value(ring_words)

@@ -18,7 +18,7 @@ inline uint32_t word(const char* at) {
     return value;
 }
 
-// What of a length does not fit the token's four bits.
+// Writes the part of a length that does not fit the token's four bits.
 inline char* put_length(char* out, int rest) {
     if (rest < 15) return out;
     for (rest -= 15; rest >= 255; rest -= 255) *out++ = static_cast<char>(255);
