@@ -1,10 +1,10 @@
-// A processor, memory, and a unit behind its DMA engine: what a simulation and an FPGA have in common.
+// A processor, memory, and a unit behind its DMA engine: the part that a simulation and an FPGA share.
 module system #(
     parameter WORD_BITS = 15
 ) (
     input wire clk,
     input wire rst,
-    // High for a cycle when the program writes to the address for that, and what it writes
+    // High for a cycle when the program writes to the address that ends a run, and the value it writes
     output wire exit,
     output wire [31:0] exit_code
 );

@@ -1,6 +1,6 @@
 // The affine dequantiser: y = Z + code * D in some lanes; no word overflows, and -65536 < y < 65536.
 //
-// Of ranges that are found Z + B * D is at most 65535, which is proven of the range finder; codes are at most B.
+// Z + B * D of found ranges is at most 65535, as is proven of the range finder; codes are at most B.
 module affine_dequantizer_rules #(
   parameter int LANES,
   parameter [LANES-1:0] CHECKED,  // lanes that are compared

@@ -1,6 +1,6 @@
 // Bytes of the slices of the lane whose turn it is leave without gaps; a job ends with its last byte and no other.
 //
-// Of a byte are followed: the end of its job, and one bit. The helper invariants say where it stands: behind the word at the
+// The end of a byte's job and one bit of the byte are followed. Helper invariants tell the byte's place: behind the word at the
 // output come bytes of the next one, behind these the slice in the ring.
 module collector_order #(
   parameter int LANES,

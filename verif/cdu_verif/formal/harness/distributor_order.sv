@@ -1,7 +1,7 @@
 // Rows of the blocks that are a lane's turn leave at that lane, one by one, marked where a block ends.
 //
-// The lane is any one. Of a row are followed: the end of its block, the last block of its job, and one bit. The helper
-// invariants say where it stands: the lane holds the rows of its words but for those of the oldest one that have left.
+// The lane is any one. The end of a row's block, the last block of its job, and one bit are followed. Helper
+// invariants tell its place: the lane holds the rows of its words but for those of the oldest one that have left.
 module distributor_order #(
   parameter int LANES,
   parameter int BEATS,       // rows of a word

@@ -1,7 +1,7 @@
 // Rows of a lane leave in words, in turn block by block; a word is full or ends its block.
 //
-// The lane is any one. Of a row are followed: the end of its block, the last block of its job, and one bit. The helper
-// invariants say where it stands: the lane holds the rows of its words and those of a word that is not complete.
+// The lane is any one. The end of a row's block, the last block of its job, and one bit are followed. Helper
+// invariants tell its place: the lane holds the rows of its words and those of a word that is not complete.
 module gatherer_order #(
   parameter int LANES,
   parameter int BEATS,       // rows of a word
