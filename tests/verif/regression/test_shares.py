@@ -70,7 +70,7 @@ def test_a_regression_runs_the_shares(tmp_path):
 @needs_verilator
 @pytest.mark.parametrize("block", ["collector", "zvc_decoder", "shift_quantizer"])
 def test_shares_find_the_faults_that_all_tests_find(tmp_path, block):
-    """Of the mutants of each parameter set the share of one run finds those that all tests find."""
+    """The share of a run finds each mutant of its parameter set that all tests find."""
     missed, found = [], 0
     for turn, run in enumerate(shares.shared(plan.runs(TINY, [block], full=False))):
         folder = tmp_path / str(turn)
