@@ -70,7 +70,7 @@ class Neighbours {
         along(row / layout_.height % layout_.depth, layout_.dimensions > 2, values, plane(row));
     }
 
-    // The inverse.
+    // Turns differences back into whole numbers.
     void put_back(int64_t row, int32_t* values) {
         back(row / layout_.height % layout_.depth, layout_.dimensions > 2, values, plane(row));
         back(row % layout_.height, layout_.dimensions > 1, values, above_.data());
@@ -143,7 +143,7 @@ template <int LEVEL> int64_t narrowed(const int32_t* values, int64_t count, uint
     return many;
 }
 
-// Codes of a level; returns how many leave it.
+// Codes of a level; returns the number of values that leave it.
 template <int LEVEL> int64_t read_codes(BitReader& stream, int64_t count, uint8_t* codes) {
     static const CodePacker packer(INTEGER_WIDTHS[LEVEL]);
     int64_t many = 0;
@@ -155,7 +155,7 @@ template <int LEVEL> int64_t read_codes(BitReader& stream, int64_t count, uint8_
     return many;
 }
 
-// The inverse of narrowed.
+// Inverse of narrowed().
 template <int LEVEL> void widened(const uint8_t* codes, int64_t count, const int32_t* escaped, int32_t* values) {
     for (int64_t i = 0; i < count; i += LANES) {
         Codes some = load<Codes>(codes + i), leaves = equal(some, escape_of(LEVEL));

@@ -12,7 +12,7 @@ inline uint32_t magnitude(float x) { return std::bit_cast<uint32_t>(x) & 0x7ffff
 inline uint16_t magnitude(Bf16 x) { return x.bits & 0x7fff; }
 inline uint16_t magnitude(_Float16 x) { return std::bit_cast<uint16_t>(x) & 0x7fff; }
 
-// The number with these bits.
+// Returns the number with these bits.
 template <class T> inline float magnitude_of(uint32_t bits) {
     T some[LANES];
     std::memcpy(some, &bits, sizeof(T));
@@ -37,7 +37,7 @@ template <class Body> void by_pieces(int64_t rows, int64_t columns, int threads,
 
 extern "C" {
 
-// Largest magnitude of each channel of (outer, channels, inner), as float32; false when a value is NaN or infinite.
+// Largest magnitude of each channel of (outer, channels, inner), as float32; returns false when a value is NaN or infinite.
 bool channel_maxima(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, float* largest, int threads) {
     return with_format(format, [&]<class T>(T) {
         const T* values = static_cast<const T*>(x);
@@ -124,7 +124,7 @@ int64_t sfpr_zvc_encode(const void* x, int format, int64_t rows, int64_t columns
     });
 }
 
-// The inverse; false for a payload that is not exactly so many blocks.
+// Decodes; returns false for a payload that is not exactly so many blocks.
 bool sfpr_zvc_decode(const uint8_t* payload, int64_t size, int format, int64_t rows, int64_t columns, int64_t row_beats,
                      int64_t blocks, const float* r, void* y, int threads) {
     return with_format(format, [&]<class T>(T) {
@@ -140,7 +140,7 @@ bool sfpr_zvc_decode(const uint8_t* payload, int64_t size, int format, int64_t r
     });
 }
 
-// One bit per value, x > 0.
+// Writes one bit per value, x > 0.
 void brc_encode(const void* x, int format, int64_t count, uint8_t* payload, int threads) {
     with_format(format, [&]<class T>(T) {
         const T* values = static_cast<const T*>(x);
