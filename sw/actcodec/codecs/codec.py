@@ -211,7 +211,7 @@ class SfprCodec(Codec):
         x = x.detach().contiguous()
         view = MatrixView.of(x.shape, self.mode)
         largest = self._backend.run(channel_maxima, by_channel(x, view), self.nonfinite)
-        k, r = scales_of(largest, self.S, self.scale_bits, x.dtype)
+        k, r = self._backend.run(scales_of, largest, self.S, self.scale_bits, x.dtype)
         precision = self._unit if self.mode.has_dct else None
         bits = (precision.const_bits, precision.pass1_bits) if precision else (0, 0)
         shifts = self._shifts()

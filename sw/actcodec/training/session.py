@@ -27,7 +27,7 @@ from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.policy import EXACT, SavedTensor
 from actcodec.saved.attention import RowSums
 from actcodec.saved.cache import CacheHit, CachePlace, TensorCache
-from actcodec.saved.call_stack import checkpoint_saves, running
+from actcodec.saved.call_stack import checkpoint_saves, running_modules, runs_compiled
 from actcodec.saved.facts import Facts
 from actcodec.saved.forms import BITS, BitForm, Exact, Form
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
@@ -154,7 +154,7 @@ class Session:
         for factor in self._poles.finished(operation, result):
             self._keep_exactly(factor.saved, factor.exact)
         if self._compression.observed:
-            self._compression.finished(operation, result, self._module_name(running().modules))
+            self._compression.finished(operation, result, self._running_module)
 
     def _pack(self, x: Tensor, operation: Operation | None) -> Saved:
         if x.numel() == 0:
@@ -356,10 +356,11 @@ class Session:
 
     def _described(self, facts: Facts) -> SavedTensor:
         """Return the properties of a tensor that rules test."""
-        x, operation, (modules, compiled) = facts.tensor, facts.operation, running()
-        if compiled and self._may_be_compiled:
+        x, operation = facts.tensor, facts.operation
+        if self._may_be_compiled and runs_compiled():
             self._may_be_compiled = False
             warnings.warn(RUNS_EAGERLY, stacklevel=1)
+        modules = running_modules(self._module_names)
         consumer = operation.name if operation is not None else CHECKPOINT if checkpoint_saves() else UNKNOWN
         # A checkpoint recomputes from one reconstruction, so that the error is that of an input of the model.
         smooth = bears_errors(operation, x) if operation is not None else consumer == CHECKPOINT
@@ -367,6 +368,9 @@ class Session:
         loss = self._losses is not None and consumer != CHECKPOINT and self._losses.running(modules)
         module = self._module_name(modules)
         return SavedTensor(producer(x), consumer, facts.layout.size, x.dtype, module, smooth, function, loss)
+
+    def _running_module(self) -> str:
+        return self._module_name(running_modules(self._module_names))
 
     def _module_name(self, modules: Sequence[nn.Module]) -> str:
         """Return the name of the innermost of the running modules that is in the model; empty outside all of them."""

@@ -25,6 +25,7 @@ from actcodec.golden import floating as golden
 IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
     {
         sfpr.channel_maxima: statistics.channel_maxima,
+        sfpr.scales_of: statistics.scales_of,
         block_statistics.residual_maxima: statistics.residual_maxima,
         channel_statistics.channel_edges: statistics.channel_edges,
         channel_statistics.channel_sums: statistics.channel_sums,
