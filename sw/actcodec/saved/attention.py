@@ -75,7 +75,8 @@ class RowSums:
         query, key = (holder.form.tensor() for holder in (self._query, self._key))
         mask = None if self._mask is None else self._mask.form.tensor()
         _, heads, rows, features = query.shape
-        key = key.repeat_interleave(heads // key.shape[1], 1).to(self._sums.dtype).mT
+        repeats = heads // key.shape[1]
+        key = (key if repeats == 1 else key.repeat_interleave(repeats, 1)).to(self._sums.dtype).mT
         columns = key.shape[-1]
         sums = self._sums.clone()
         step = max(1, rows * features // (_TEMPORARIES * columns))

@@ -48,8 +48,13 @@ def runs_compiled() -> bool:
     """Return whether the code was called as something that ``torch.compile`` compiled."""
     compiler = sys.modules.get(_COMPILER)
     file = None if compiler is None else compiler.__file__
-    codes = (frame.f_code for frame in _frames())
-    return any(code.co_filename == file and code.co_qualname.startswith(_COMPILED) for code in codes)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:  # a plain loop, because every saved tensor waits for it
+        code = frame.f_code
+        if code.co_filename == file and code.co_qualname.startswith(_COMPILED):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def checkpoint_saves() -> bool:
