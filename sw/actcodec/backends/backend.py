@@ -46,11 +46,11 @@ class Backend(ABC):
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """Return the payload of a tensor, uint8 (n,), on the tensor's device."""
-        return self.compress(job, beats_in(x, view)).to(x.device)
+        return self.compress(job.on_host(), beats_in(x, view)).to(x.device)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
         """Return the tensor of a payload, of the dtype that ``job.dtype`` names, on the payload's device."""
-        return tensor_from_beats(self.decompress(job, payload), view, shape).to(payload.device)
+        return tensor_from_beats(self.decompress(job.on_host(), payload), view, shape).to(payload.device)
 
     def run(self, function: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
         """Compute a golden function of whole tensors, by the backend's own implementation where it has one.

@@ -5,8 +5,8 @@ A step is run without and with a policy under a dispatch mode; the difference is
 - a *launch* is an operation of torch that is neither a view nor an allocation; kernels of Triton, in its interpreter, count as
   one each. Compiled kernels of backend ``native`` run on the CPU alone and do not count;
 - a *question* asks for a value on the host: ``item()``, ``tolist()``, ``cpu()``, ``numpy()``, ``equal``, and operations whose
-  result has a size that depends on values (``nonzero``, ``masked_select``, boolean indexing, ``unique``). On a GPU the host would
-  wait for all that was launched before.
+  result has a size that depends on values (``nonzero``, ``masked_select``, boolean indexing, ``unique``). On a GPU the host
+  would wait for all that was launched before.
 
 Backward has to run on the thread that counts, as it does for tensors on the CPU.
 """
@@ -174,7 +174,7 @@ def step_count(model: nn.Module, policy: Policy, loss: Callable[[], Tensor], *, 
     Parameters
     ----------
     model
-        Model on the CPU.
+        Network on the CPU.
     policy
         Chooses codecs.
     loss

@@ -25,7 +25,7 @@ from actcodec.codecs import Codec
 from actcodec.codecs.tensor_kinds import kind_of, part_of, parts_in
 from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.policy import EXACT, SavedTensor
-from actcodec.saved.attention import RowSums
+from actcodec.saved.attention import RowSums, without_dropout
 from actcodec.saved.cache import CacheHit, CachePlace, TensorCache
 from actcodec.saved.call_stack import checkpoint_saves, running_modules, runs_compiled
 from actcodec.saved.facts import Facts
@@ -325,7 +325,8 @@ class Session:
         if _PARAMETRIZATION in tensor.module.split("."):
             return self._uncounted(WEIGHTS, Exact(x, facts.nbytes))
         auxiliary = made_for_itself(facts)
-        may_be_mask = tensor.consumer in _MASKING if auxiliary else tensor.consumer == "mul" and not x.requires_grad
+        masking = operation is not None and tensor.consumer in _MASKING and not without_dropout(operation)
+        may_be_mask = masking if auxiliary else tensor.consumer == "mul" and not x.requires_grad
         mask = BitForm.of(x) if may_be_mask else None
         if mask is not None:
             form, kind = (mask, BITS) if self._compression.companions else (Exact(x), EXACT)
