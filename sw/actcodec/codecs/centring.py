@@ -35,8 +35,8 @@ FAR = 8.0
 _LEAST_SHARE = 1 - 2 / FAR**2
 #: Least number of values with a centre of their own; with fewer, the centre would cost more than a bit per value.
 LEAST_VALUES = 32
-#: Share below which neither a channel nor its maps are far from zero whatever the order in which values are summed: roundings of
-#: sums change the share by less than 2**-10.
+#: Share below which neither a channel nor its maps are far from zero, whatever the order in which values are summed: roundings
+#: of sums change the share by less than 2**-10.
 _SURE_SHARE = FAR**2 / (FAR**2 + 1) * (1 - 2.0**-8)
 #: Range of the sums of squares that float32 holds in full.
 _LEAST_SQUARE, _MOST_SQUARE = 2.0**-100, 2.0**120
