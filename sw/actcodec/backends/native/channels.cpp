@@ -47,13 +47,6 @@ struct Powers {
     double whole, means;
 };
 
-// A multiplier in the format of hardware (golden/sfpr.py, rounded_scales), ties to even.
-float rounded_scale(double exact, int bits, double least, double most) {
-    int exponent;
-    double mantissa = std::frexp(std::clamp(exact, least, most), &exponent);
-    return float(std::clamp(std::ldexp(std::nearbyint(std::ldexp(mantissa, bits)), exponent - bits), least, most));
-}
-
 }  // namespace
 
 extern "C" {
@@ -78,20 +71,6 @@ void channel_edges(const void* x, int format, int64_t outer, int64_t channels, i
         for (int64_t channel = 0; channel < channels; ++channel)
             least[channel] = found[channel].least, greatest[channel] = found[channel].greatest;
     });
-}
-
-// Multiplier k and reciprocal r of each channel from its largest magnitude (golden/sfpr.py, scales_of): `full` is the code of the
-// largest magnitude, k has `bits` significand bits, r has `reciprocal_bits`. r is at most `most_r`, a number of the format of
-// values, where it is beyond `limit` and the code is the greatest one. Exponents are within `exponents`.
-void scales(const double* largest, int64_t channels, double full, double of_zeros, double greatest, int bits, int reciprocal_bits,
-            int exponents, float limit, float most_r, float* k, float* r, int) {
-    double least = std::ldexp(1.0, -exponents), most = std::ldexp(1.0, exponents);
-    for (int64_t channel = 0; channel < channels; ++channel) {
-        double magnitude = largest[channel];
-        k[channel] = rounded_scale(magnitude > 0 ? full / magnitude : of_zeros, bits, least, most);
-        r[channel] = rounded_scale(1.0 / double(k[channel]), reciprocal_bits, least, most);
-        if (std::nearbyint(magnitude * double(k[channel])) >= greatest && r[channel] > limit) r[channel] = most_r;
-    }
 }
 
 // True if it is certain that the square of the mean of each channel, and the mean of the squared means of its maps, is at most

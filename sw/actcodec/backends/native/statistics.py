@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT, SCALE_UNIT, SFPR_RECIPROCAL_BITS, VALUE_MAX
@@ -26,13 +28,17 @@ def channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
 
 def scales_of(largest: Tensor, S: float, scale_bits: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:  # noqa: N803
     """Compute :func:`actcodec.golden.sfpr.scales_of`."""
-    sfpr.check_scales(S, scale_bits)
     k, r = torch.empty(2, largest.numel(), dtype=torch.float32)
-    limits = sfpr.reciprocal_limits(dtype)
-    code = (SCALE_UNIT * float(S), float(SCALE_UNIT), float(VALUE_MAX))
-    bits = (scale_bits, SFPR_RECIPROCAL_BITS, SCALE_EXPONENT_LIMIT)
-    kernels()("scales", host(largest), largest.numel(), *code, *bits, *limits, k, r)
+    kernels()("scales", host(largest), largest.numel(), *scale_rule(S, scale_bits, dtype), k, r)
     return k, r
+
+
+@lru_cache
+def scale_rule(S: float, scale_bits: int, dtype: torch.dtype) -> tuple[float, ...]:  # noqa: N803
+    """Return the arguments of kernels that compute multipliers; UserError for settings that the golden model refuses."""
+    sfpr.check_scales(S, scale_bits)
+    code = (SCALE_UNIT * float(S), float(SCALE_UNIT), float(VALUE_MAX))
+    return *code, scale_bits, SFPR_RECIPROCAL_BITS, SCALE_EXPONENT_LIMIT, *sfpr.reciprocal_limits(dtype)
 
 
 def near_zero(channels: Tensor, share: float, least: float, most: float) -> bool:

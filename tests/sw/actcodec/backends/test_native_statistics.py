@@ -2,10 +2,17 @@
 
 import pytest
 import torch
+from actcodec.backends.job import FORMATS, compression_job
+from actcodec.backends.native.backend import NativeBackend
 from actcodec.backends.native.kernels import kernels
 from actcodec.backends.native.statistics import near_zero, scales_of
+from actcodec.backends.torch_backend import TorchBackend
 from actcodec.codecs import centring
 from actcodec.golden import sfpr
+from actcodec.golden.blocks import by_channel
+from cdu_spec.bitstream import Header
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 
 
@@ -63,3 +70,29 @@ def test_nothing_is_certain_of_channels_that_may_be_far(value):
     x[:, 1] = value
     assert not near_zero(x, centring._SURE_SHARE, centring._LEAST_SQUARE, centring._MOST_SQUARE)
     assert near_zero(torch.zeros(2, 3, 40), centring._SURE_SHARE, centring._LEAST_SQUARE, centring._MOST_SQUARE)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5, 7), (2, 3, 16), (5, 2, 3), (70,), (33, 9)])
+@pytest.mark.parametrize(("target", "scale_bits"), [(1.0, 24), (1.125, 8)])
+@pytest.mark.parametrize("dtype", sfpr.FLOATS)
+def test_a_stream_at_once_is_that_of_single_steps(dtype, target, scale_bits, shape):
+    x = (torch.randn(shape, generator=torch.Generator().manual_seed(2)) * 50).to(dtype)
+    view = MatrixView.of(shape, Mode.SFPR)
+    native = NativeBackend()
+    payload, r = native.compress_scaled(x, view, target, scale_bits)
+    k, golden_r = sfpr.scales(by_channel(x, view), target, scale_bits)
+    golden = TorchBackend().compress_tensor(x, view, compression_job(view, FORMATS[dtype], k))
+    assert torch.equal(payload, golden)
+    assert torch.equal(r, golden_r)
+    header = Header(Mode.SFPR, FORMATS[dtype], shape, payload.numel())
+    stream = (header, (), r, payload, torch.zeros(0, dtype=torch.int16))
+    assert torch.equal(native.decompress_stream(*stream), TorchBackend().decompress_stream(*stream))
+
+
+def test_other_modes_and_values_have_no_stream_at_once():
+    x = torch.ones(2, 3, 8, 8)
+    native = NativeBackend()
+    assert native.compress_scaled(x, MatrixView.of(x.shape, Mode.JPEG_ACT), 1.0, 24) is None
+    x[1, 1, 1, 1] = float("nan")
+    assert native.compress_scaled(x, MatrixView.of(x.shape, Mode.SFPR), 1.0, 24) is None
+    assert TorchBackend().compress_scaled(x, MatrixView.of(x.shape, Mode.SFPR), 1.0, 24) is None
