@@ -72,7 +72,7 @@ def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
         return torch.ones(view.scale_groups, dtype=torch.float32)
     real, per_channel = max(view.rows // view.channel_rows, 1), per_channel.detach()
     times = real // view.channels
-    groups = per_channel if times == 1 else per_channel.expand(times, -1).reshape(-1)
+    groups = per_channel if times == 1 else per_channel.expand(times, -1).reshape(-1).contiguous()
     if real < view.scale_groups:
         last = groups[-1:] if view.mode is Mode.DIVISION else groups.new_ones(1)
         groups = torch.cat((groups, last.expand(view.scale_groups - real)))
