@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 from torch import Tensor, fx
 
@@ -59,4 +58,10 @@ def _maps_of(node: fx.Node) -> Tensor | None:
 
 
 def _depends_on_strides(node: fx.Node) -> bool:
-    return str(getattr(node.target, "__name__", node.target)) in ("as_strided", "stride", "storage_offset", "data_ptr", "unsafe_chunk")
+    return str(getattr(node.target, "__name__", node.target)) in (
+        "as_strided",
+        "stride",
+        "storage_offset",
+        "data_ptr",
+        "unsafe_chunk",
+    )
