@@ -29,9 +29,8 @@ def lay_out_maps(graph: fx.GraphModule) -> None:
     end = graph.graph.output_node()
     for node in end.all_input_nodes:
         value = _value(node)
-        if node.op not in ("placeholder", "get_attr") and value is not None and value.dim() in _FORMATS:
-            if value.is_contiguous():
-                _lay_out(graph.graph, end, node, torch.contiguous_format)
+        if node.op not in ("placeholder", "get_attr") and value is not None and value.dim() > 1 and value.is_contiguous():
+            _lay_out(graph.graph, end, node, torch.contiguous_format)
     graph.recompile()
 
 
