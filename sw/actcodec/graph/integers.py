@@ -1,9 +1,9 @@
 """Integers of 16, 8, 6, 5 and 4 bits with a scale for a row, for a group in a row, or for a group in a column.
 
 With m, the greatest magnitude of what shares a scale, and h = 32767, 127, 31, 15 or 7, a value x is kept as
-``round(x / m * h)``, ties to even, and a code q stands for ``q / h * m``: float32 operations in this order. m is kept in the format of the tensor, in
-which it is exact. Only groups of float32 values keep it in bfloat16, rounded toward zero, so that nothing becomes infinite;
-what exceeds it saturates. Infinity and NaN make everything that shares their scale NaN or infinite.
+``round(x / m * h)``, ties to even, and a code q stands for ``q / h * m``: float32 operations in this order. m is kept in the
+format of the tensor, in which it is exact. Only groups of float32 values keep it in bfloat16, rounded toward zero, so that
+nothing becomes infinite; what exceeds it saturates. Infinity and NaN make everything that shares their scale NaN or infinite.
 """
 
 from __future__ import annotations
