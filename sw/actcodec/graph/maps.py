@@ -1,9 +1,14 @@
-"""Maps of convolutions on the CPU, channels last: oneDNN reads and writes them as they lie, and lays out no copies again."""
+"""Maps of convolutions on the CPU, channels last: oneDNN reads and writes them as they lie, and copies no map.
+
+It copies weights and their gradients instead, so maps lie so only where they have more bytes than both.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, fx
+
+from actcodec.graph.timeline import bytes_of
 
 _CONVOLUTIONS = (torch.conv2d, torch.conv3d, torch.conv_transpose2d, torch.conv_transpose3d)
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -15,11 +20,14 @@ def lay_out_maps(graph: fx.GraphModule) -> None:
     Parameters
     ----------
     graph
-        A graph of dynamo, changed in place. One with an operation that depends on strides stays as it is.
+        A graph of dynamo, changed in place. It stays as it is where the maps that convolutions read have fewer bytes than twice
+        the weights, or an operation depends on strides.
     """
     nodes = list(graph.graph.nodes)
     convolutions = [(node, value) for node in nodes if (value := _maps_of(node)) is not None]
-    if not convolutions or any(_depends_on_strides(node) for node in nodes):
+    maps = sum(bytes_of(value) for _, value in convolutions)
+    weights = sum(bytes_of(_value(one)) for node, _ in convolutions for one in node.all_input_nodes[1:])
+    if maps <= 2 * weights or any(map(_depends_on_strides, nodes)):
         return
     for node, value in convolutions:
         _lay_out(graph.graph, node, node.all_input_nodes[0], _FORMATS[value.dim()])

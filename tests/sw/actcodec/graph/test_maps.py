@@ -64,6 +64,12 @@ def test_convolutions_read_channels_last_and_results_lie_as_before(kinds, shape)
         torch.testing.assert_close(one, expected)
 
 
+def test_maps_stay_where_weights_have_more_bytes():
+    x = torch.randn(2, 64, 4, 4)
+    _, read = laid_out(nn.Conv2d(64, 64, 3), x)
+    assert all(one.is_contiguous() for one in read)
+
+
 def test_a_graph_that_depends_on_strides_stays():
     model, x = nn.Conv2d(3, 4, 3), torch.randn(2, 3, 8, 8)
     found, read = laid_out(lambda x: model(x).as_strided((6, 4), (1, 2)), x)
