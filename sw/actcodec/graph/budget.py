@@ -20,7 +20,7 @@ from actcodec.graph.timeline import BACKWARD, FORWARD
 #: A peak may be below the budget by so much of it before another choice is looked for.
 TOLERANCE = 0.02
 #: Choices whose peak is predicted before one is compiled, at most.
-MOST_GUESSES = 8
+MOST_GUESSES = 10
 #: Choices that are tried for the least peak.
 _LEAST_GUESSES = 3
 
@@ -135,11 +135,11 @@ class Budget:
     def choices(self, nbytes: int, error: float) -> tuple[Choices, list[Row]]:
         """Return the best choice of a predicted peak, times ``error``, within a budget; of the least peak if none is within.
 
-        The programme knows bytes of other values as they are with the choice before, by which also the budget is corrected
-        that it is given.
+        The programme knows bytes of other values as they are with the last choice within the budget. As they change with the
+        choice, the budget that it is given is corrected by what the choice before missed.
         """
         target = int(nbytes / error)
-        before, given = self._first, float(target)
+        before, given, missed, trust = self._first, float(target), 0, 1.0
         found: list[tuple[int, Choices, list[Row]]] = []
         for _ in range(MOST_GUESSES):
             try:
@@ -148,13 +148,14 @@ class Budget:
                 choices = self._least()
             told = self._told(choices)
             peak = int(error * told.peak)
-            if any(choices == one for _, one, _ in found) and (peak <= nbytes or choices == self._least()):
-                break
             found.append((peak, choices, told.rows))
-            if (1 - TOLERANCE) * nbytes <= peak <= nbytes or (peak <= nbytes and keeps_all(told.rows)):
+            is_enough = peak >= (1 - TOLERANCE) * nbytes or keeps_all(told.rows)
+            if is_enough if peak <= nbytes else choices == self._smallest:
                 break
-            given += (target - told.peak) / 2 if told.peak > target or choices == before else 0
-            before = choices
+            trust = trust / 2 if missed * (target - told.peak) < 0 else trust
+            missed = target - told.peak
+            given += trust * missed
+            before = choices if missed > 0 else before
         return min(found, key=lambda one: preference(one[0], nbytes, one[2]))[1:]
 
     def peak(self, choices: Choices) -> int:
