@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
+import numpy as np
 from torch import fx
 from torch.utils.flop_counter import flop_registry
 
 from actcodec.graph.choices import LEAST_BYTES, Choices, action_of, allowed
 from actcodec.graph.formats import format_of
-from actcodec.graph.partition import KEEP, RECOMPUTE, Action, Saved
+from actcodec.graph.partition import KEEP, RECOMPUTE, Saved
 from actcodec.graph.plan import Item, Option, TooLittleError, choose
-from actcodec.graph.survey import Survey
+from actcodec.graph.survey import Part, Survey
 from actcodec.graph.timeline import BACKWARD, FORWARD
 
-#: A peak may be below the budget by so much of it before another choice is looked for.
+#: A peak may differ from the budget by so much of it.
 TOLERANCE = 0.02
 #: Choices whose peak is predicted before one is compiled, at most.
-MOST_GUESSES = 10
-#: Choices that are tried for the least peak.
-_LEAST_GUESSES = 3
+MOST_GUESSES = 8
 
 
 @dataclass(frozen=True)
 class Row:
     """One kept value in a report."""
 
+    part: int
     saved: Saved
     key: tuple[str, int]
     item: Item
     chosen: Option | None = None
-
-
-@dataclass(frozen=True)
-class _Told:
-    """The step with a choice, as the graphs that it makes tell without a compiler."""
-
-    rows: list[Row]  #: all kept values, as they are chosen
-    others: list[int]  #: bytes of everything else at each moment
-    peak: int
-    work: float  #: floating-point operations of products
 
 
 class Budget:
@@ -59,73 +50,55 @@ class Budget:
     """
 
     def __init__(self, survey: Survey, formats: Sequence[str], recompute: float) -> None:
-        self._survey, self._formats = survey, formats
-        self._losses = survey.losses()
-        self._known: dict[str, _Told] = {}
-        self._first = Choices(_usual(formats))
-        self._smallest: Choices | None = None
-        self._most_work = recompute * self._told(self._first).work
-
-    def _told(self, choices: Choices) -> _Told:
-        """Follow the step with a choice, once for each."""
-        key = repr(choices)
-        if key not in self._known:
-            self._known[key] = self._followed(choices)
-        return self._known[key]
-
-    def _followed(self, choices: Choices) -> _Told:
-        survey, chosen, counts = self._survey, Counter[str](), Counter[str]()
-        rows: list[Row] = []
-        others: list[int] = []
-        backwards: list[tuple[list[int], list[tuple[Saved, int, int, list[Option], Option]]]] = []
-        work, kept, peak, kept_before = 0.0, 0, 0, 0
+        self._survey, self._default = survey, formats[0]
+        self.rows: list[Row] = []
+        self.others: list[int] = []
+        losses, counts = survey.losses(), Counter[str]()
+        reference = Choices(formats[0])
+        backwards: list[tuple[list[int], int]] = []
+        spans: list[tuple[int, Saved, int, int, list[Option], int]] = []
+        work = 0.0
+        kept_before = 0
+        starts: list[int] = []
         for number, part in enumerate(survey.parts):
-            names: list[str] = []
-
-            def actions(values: Sequence[Saved], names: list[str] = names) -> list[Action]:
-                names += choices.of(values, chosen)
-                return [action_of(name) for name in names]
-
-            pair, saved, line = part.timeline(actions)
+            pair, saved, line = part.timeline(lambda values: [action_of(one) for one in reference.of(values)])
             work += sum(map(flops, pair.forward.nodes)) + sum(map(flops, pair.backward.nodes))
-            options = [self._options(one, self._losses[number].get(one.name, {})) for one in saved]
-            picked = [_option(some, name) for some, name in zip(options, names, strict=True)]
-            inside = [one.nbytes for one in picked]
+            options = [self._options(one, formats, losses[number].get(one.name, {})) for one in saved]
+            inside = [
+                next((o.nbytes for o in options[i] if o.action == allowed(one, formats[0])), one.nbytes)
+                for i, one in enumerate(saved)
+            ]
             forward = [moment for moment in line.moments if moment.phase == FORWARD]
             backward = [moment for moment in line.moments if moment.phase == BACKWARD]
             births = _places(pair.forward, [moment.node for moment in forward], [[one.node] for one in saved])
             deaths = _places(pair.backward, [moment.node for moment in backward], [_readers(pair, one) for one in saved])
-            start = len(others)
+            starts.append(len(self.others))
             for place, moment in enumerate(forward):
                 mine = sum(size for size, birth in zip(inside, births, strict=True) if birth <= place)
-                others.append(moment.live - mine + kept_before + part.around[0])
-                peak = max(peak, moment.live + kept + part.around[0])
+                self.others.append(moment.live - mine + kept_before + part.around[0])
             rest = []
             for place, moment in enumerate(backward):
                 mine = sum(size for size, death in zip(inside, deaths, strict=True) if place <= death)
                 rest.append(moment.live - mine + kept_before + part.around[1])
-                peak = max(peak, moment.live + kept + part.around[1])
-            lives = [start + birth for birth in births]
-            backwards.append((rest, list(zip(saved, lives, deaths, options, picked, strict=True))))
-            kept += line.kept
-            kept_before += max(line.kept - sum(inside), 0)
-        others.append(kept_before + survey.between)
-        peak = max(peak, kept + survey.between)
-        ends: list[int] = []
-        for rest, _ in reversed(backwards):
-            ends.insert(0, len(others))
-            others += rest
-        for end, (_, values) in zip(ends, backwards, strict=True):
-            for one, first, death, some, option in values:
-                rows.append(Row(one, (one.key, counts[one.key]), Item(tuple(some), first, end + death), option))
+            backwards.append((rest, number))
+            for one, birth, death, choices in zip(saved, births, deaths, options, strict=True):
+                spans.append((number, one, starts[-1] + birth, death, choices, counts[one.key]))
                 counts[one.key] += 1
-        return _Told(rows, others, peak, work)
+            kept_before += max(line.kept - sum(inside), 0)
+        self.others.append(kept_before + survey.between)
+        ends: dict[int, int] = {}
+        for rest, number in reversed(backwards):
+            ends[number] = len(self.others)
+            self.others += rest
+        for number, one, first, death, choices, count in spans:
+            self.rows.append(Row(number, one, (one.key, count), Item(tuple(choices), first, ends[number] + death)))
+        self._most_work = recompute * work
 
-    def _options(self, saved: Saved, losses: dict[str, float]) -> list[Option]:
+    def _options(self, saved: Saved, formats: Sequence[str], losses: dict[str, float]) -> list[Option]:
         found = []
-        for name in self._formats:
-            if allowed(saved, name) == name and (nbytes := int(format_of(name).nbytes(saved.value))) < saved.nbytes:
-                found.append(Option(name, nbytes, losses.get(name, 0.0)))
+        for name in formats:
+            if allowed(saved, name) == name:
+                found.append(Option(name, int(format_of(name).nbytes(saved.value)), losses.get(name, 0.0)))
         found.append(Option(KEEP, saved.nbytes, 0.0))
         steps = saved.recomputed
         if steps and saved.nbytes >= LEAST_BYTES:
@@ -135,79 +108,84 @@ class Budget:
     def choices(self, nbytes: int, error: float) -> tuple[Choices, list[Row]]:
         """Return the best choice of a predicted peak, times ``error``, within a budget; of the least peak if none is within.
 
-        The programme knows bytes of other values as they are with the last choice within the budget. As they change with the
-        choice, the budget that it is given is corrected by what the choice before missed.
+        The programme knows bytes of other values as they are with the first format. The graphs of what it picks tell the peak
+        itself, by which it is corrected.
         """
-        target = int(nbytes / error)
-        before, given, missed, trust = self._first, float(target), 0, 1.0
+        scale, low, high = 1.0, 0.0, inf
         found: list[tuple[int, Choices, list[Row]]] = []
         for _ in range(MOST_GUESSES):
             try:
-                choices = self._picked(self._told(before), int(given))
+                choices, rows = self._picked(nbytes, scale)
+                is_least = False
             except TooLittleError:
-                choices = self._least()
-            told = self._told(choices)
-            peak = int(error * told.peak)
-            found.append((peak, choices, told.rows))
-            is_enough = peak >= (1 - TOLERANCE) * nbytes or keeps_all(told.rows)
-            if is_enough if peak <= nbytes else choices == self._smallest:
+                choices, rows = self._least()
+                is_least = True
+            peak = int(error * self.peak(choices))
+            found.append((peak, choices, rows))
+            if abs(peak - nbytes) <= TOLERANCE * nbytes or (peak <= nbytes and keeps_all(rows)) or (peak > nbytes and is_least):
                 break
-            trust = trust / 2 if missed * (target - told.peak) < 0 else trust
-            missed = target - told.peak
-            given += trust * missed
-            before = choices if missed > 0 else before
+            low, high = (scale, high) if peak > nbytes else (low, scale)
+            wanted = low if is_least else self._scale(rows, peak)
+            between = (low + high) / 2 if low and high < inf else scale * peak / nbytes
+            scale = wanted if low < wanted < high else between
         return min(found, key=lambda one: preference(one[0], nbytes, one[2]))[1:]
 
     def peak(self, choices: Choices) -> int:
         """Return the peak of the step with a choice, as the graphs that it makes tell without a compiler."""
-        return self._told(choices).peak
+        return self._peak(choices, _told_peaks)
 
     def scheduled_peak(self, choices: Choices) -> int:
         """Return the peak of the step with a choice in inductor's own schedule, which takes longer to find."""
+        return self._peak(choices, Part.scheduled_peaks)
+
+    def _peak(self, choices: Choices, peaks: Callable[[Part, Callable[..., Any]], tuple[int, int, int]]) -> int:
         counts, kept, peak = Counter[str](), 0, 0
         for part in self._survey.parts:
-            forward, backward, mine = part.scheduled_peaks(
-                lambda saved: [action_of(name) for name in choices.of(saved, counts)]
-            )
+            forward, backward, mine = peaks(part, lambda saved: [action_of(name) for name in choices.of(saved, counts)])
             peak = max(peak, kept + forward + part.around[0], kept + backward + part.around[1])
             kept += mine
         return max(peak, kept + self._survey.between)
 
-    def _picked(self, told: _Told, nbytes: int) -> Choices:
-        """Return the best choice within a budget if all that is not kept has its bytes as it is told."""
-        picked = choose([row.item for row in told.rows], told.others, nbytes, self._most_work)
-        actions = {row.key: one.action for row, one in zip(told.rows, picked, strict=True)}
-        return Choices(self._first.default, actions)
+    def _picked(self, nbytes: int, scale: float) -> tuple[Choices, list[Row]]:
+        """Return the best choice within a budget if all that is not kept has ``scale`` times its bytes."""
+        items = [row.item for row in self.rows]
+        picked = choose(items, [int(scale * other) for other in self.others], nbytes, self._most_work)
+        rows = [Row(row.part, row.saved, row.key, row.item, one) for row, one in zip(self.rows, picked, strict=True)]
+        return Choices(self._default, {row.key: row.chosen.action for row in rows if row.chosen}), rows
 
-    def _least(self) -> Choices:
-        """Return the choice of the least peak, as the programme sees it after each of a few choices."""
-        if self._smallest is None:
-            choices, found = self._first, list[Choices]()
-            for _ in range(_LEAST_GUESSES):
-                told = self._told(choices)
-                try:
-                    choices = self._picked(told, 0)
-                except TooLittleError as too_little:
-                    choices = self._picked(told, too_little.least)
-                found.append(choices)
-            self._smallest = min(found, key=self.peak)
-        return self._smallest
+    def _least(self) -> tuple[Choices, list[Row]]:
+        """Return the choice of the least peak, as the programme sees it."""
+        try:
+            return self._picked(0, 1.0)
+        except TooLittleError as too_little:
+            return self._picked(too_little.least, 1.0)
 
-
-def _usual(formats: Sequence[str]) -> str:
-    """Return the format of values that the survey has not seen: the finest of at most 8 bits, the first of all if none is."""
-    return next((name for name in formats if name != "int16"), formats[0])
-
-
-def _option(options: Sequence[Option], action: str) -> Option:
-    """Return the option of an action; what has none is kept."""
-    return next((one for one in options if one.action == action), next(one for one in options if one.action == KEEP))
+    def _scale(self, rows: Sequence[Row], peak: int) -> float:
+        """Return the scale with which the programme sees a choice have a peak."""
+        kept = np.zeros(len(self.others))
+        for row in rows:
+            assert row.chosen is not None
+            kept[row.item.first : row.item.last + 1] += row.chosen.nbytes
+        others = np.array(self.others, dtype=float)
+        low, high = 0.0, 4.0
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if (middle * others + kept).max() < peak else (low, middle)
+        return high
 
 
 def preference(peak: int, nbytes: int, rows: Sequence[Row]) -> tuple[bool, float, int]:
     """Return what is less for a better choice: one within the budget, with the least error of the gradient; else the peak."""
     loss = sum(row.chosen.loss for row in rows if row.chosen is not None)
-    return (True, peak, 0) if peak > nbytes else (False, loss, peak)
+    return (True, peak, 0) if peak > nbytes * (1 + TOLERANCE) else (False, loss, peak)
+
+
+def _told_peaks(part: Part, choose: Callable[..., Any]) -> tuple[int, int, int]:
+    _, _, line = part.timeline(choose)
+    forward, backward = (
+        max((one.live for one in line.moments if one.phase == phase), default=0) for phase in (FORWARD, BACKWARD)
+    )
+    return forward, backward, line.kept
 
 
 def keeps_all(rows: Sequence[Row]) -> bool:
@@ -227,9 +205,7 @@ def flops(node: fx.Node) -> float:
 
 def _readers(pair: Any, saved: Saved) -> list[fx.Node]:
     taken = pair.coded.get(saved.name) or [one for one in [pair.taken(saved.node)] if one is not None]
-    readers = [user for one in taken for user in one.users]
-    # Bytes of a value that is computed again, if it were kept, would count until the end.
-    return readers or [pair.backward.output_node()]
+    return [user for one in taken for user in one.users]
 
 
 def _places(graph: fx.Graph, moments: Sequence[str], wanted: Sequence[Sequence[fx.Node]]) -> list[int]:

@@ -12,7 +12,6 @@ from torch.nn import functional as F
 
 #: Formats of each kind, and one that this shape does not suit.
 NAMES = (
-    "int16",
     "int8",
     "int5",
     "int4-group",
