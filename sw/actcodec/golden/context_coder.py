@@ -53,10 +53,14 @@ FIRST_STATE = 1 << WORD_BITS
 #: A sample for the choice of a rule is each fourth stream of the first chunk.
 SAMPLED = 4
 #: Bits that an entry of a table takes, about, and bits of its length.
-_ENTRY_BITS, _LENGTH_BITS = 9, 4
+ENTRY_BITS, LENGTH_BITS = 9, 4
+#: Bits of the mantissa by which logarithms are looked up, and of their fractions.
+MANTISSA_BITS, LOG_BITS = 12, 16
 _BYTE = 8
 
 Counts = npt.NDArray[np.int64]
+#: Binary logarithms of 1 to 2 in units of 2**-16. Integers decide about rules and tables, the same ones in every backend.
+LOGS: Counts = np.rint(np.log2(1 + np.arange(1 << MANTISSA_BITS) / (1 << MANTISSA_BITS)) * (1 << LOG_BITS)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +182,7 @@ def spoiled() -> BitstreamError:
 
 def chosen_rule(counts: Counts) -> int:
     """Return the rule with the least entropy, given the counts of tokens, int64 (rules, contexts, tokens)."""
-    return min(RULES, key=lambda rule: sum(map(_entropy, counts[rule])))
+    return int(_entropies(counts).sum(1).argmin())
 
 
 def packed_tables(rule: int, counts: Counts) -> bytes:
@@ -200,7 +204,7 @@ def packed_tables(rule: int, counts: Counts) -> bytes:
     numbers = np.concatenate(tables)
     lengths = _bit_lengths(numbers)
     low = (numbers[:, None] >> np.arange(TABLE_BITS)) & 1
-    fields = ((lengths[:, None] >> np.arange(_LENGTH_BITS)) & 1).flatten(), low[np.arange(TABLE_BITS) < lengths[:, None] - 1]
+    fields = ((lengths[:, None] >> np.arange(LENGTH_BITS)) & 1).flatten(), low[np.arange(TABLE_BITS) < lengths[:, None] - 1]
     packed = np.packbits(np.concatenate(fields).astype(np.uint8), bitorder="little").tobytes()
     return bytes((rule, begins & 0xFF, begins >> _BYTE, *map(len, tables))) + packed
 
@@ -218,15 +222,15 @@ def unpacked_tables(packed: bytes) -> tuple[int, npt.NDArray[np.int32]]:
         raise error
     bits = np.unpackbits(np.frombuffer(packed, np.uint8)[head + groups :], bitorder="little").astype(np.int64)
     many = sum(tokens)
-    if len(bits) < many * _LENGTH_BITS:
+    if len(bits) < many * LENGTH_BITS:
         raise error
-    lengths = bits[: many * _LENGTH_BITS].reshape(-1, _LENGTH_BITS) @ (1 << np.arange(_LENGTH_BITS))
+    lengths = bits[: many * LENGTH_BITS].reshape(-1, LENGTH_BITS) @ (1 << np.arange(LENGTH_BITS))
     below = np.arange(TABLE_BITS) < lengths[:, None] - 1
-    end = many * _LENGTH_BITS + int(below.sum())
+    end = many * LENGTH_BITS + int(below.sum())
     if -(-end // _BYTE) * _BYTE != len(bits):
         raise error
     low = np.zeros(below.shape, np.int64)
-    low[below] = bits[many * _LENGTH_BITS : end]
+    low[below] = bits[many * LENGTH_BITS : end]
     numbers = (low << np.arange(TABLE_BITS)).sum(1) + ((1 << lengths) >> 1)
     tables = np.zeros((groups, TOKENS), np.int32)
     tables[np.arange(TOKENS) < np.array(tokens)[:, None]] = numbers
@@ -239,15 +243,21 @@ def unpacked_tables(packed: bytes) -> tuple[int, npt.NDArray[np.int32]]:
 _EMPTY = ((0, torch.uint8), ((0, 2), torch.int32), (0, torch.int32), (0, torch.int16), (0, torch.uint8))
 
 
-def _entropy(counts: Counts) -> float:
-    """Return the bits of tokens with these counts, int64 (tokens,)."""
-    occurring = counts[counts > 0].astype(np.float64)
-    return float((occurring * np.log2(occurring.sum() / occurring)).sum()) if len(occurring) else 0.0
+def _with_log(counts: Counts) -> Counts:
+    """Return counts times their binary logarithms in units of 2**-16; zero for zero."""
+    exponents = np.maximum(_bit_lengths(counts) - 1, 0)
+    mantissas = ((counts << MANTISSA_BITS) >> exponents) & ((1 << MANTISSA_BITS) - 1)
+    return counts * ((exponents << LOG_BITS) + LOGS[mantissas])
 
 
-def _cost(counts: Counts) -> float:
-    """Return about the bits of such tokens and of their table."""
-    return _entropy(counts) + _ENTRY_BITS * int(np.count_nonzero(counts))
+def _entropies(counts: Counts) -> Counts:
+    """Return the bits, in units of 2**-16, of tokens with these counts, int64 (..., tokens)."""
+    return _with_log(counts.sum(-1)) - _with_log(counts).sum(-1)
+
+
+def _cost(counts: Counts) -> int:
+    """Return about the bits, in the same units, of tokens with these counts, int64 (tokens,), and of their table."""
+    return int(_entropies(counts)) + (ENTRY_BITS << LOG_BITS) * int(np.count_nonzero(counts))
 
 
 def _normalised(counts: Counts) -> Counts:

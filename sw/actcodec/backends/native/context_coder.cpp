@@ -59,9 +59,101 @@ struct LowBits {
     void end() { store(to, uint32_t(held)); }
 };
 
+// Binary logarithms in units of 2**-LOG_BITS by golden/context_coder.py's table.
+struct Logs {
+    const int64_t* of_mantissa;
+
+    int64_t times_log(int64_t count) const {
+        if (!count) return 0;
+        int exponent = 63 - std::countl_zero(uint64_t(count));
+        int64_t mantissa = (count << CONTEXT_MANTISSA_BITS >> exponent) & ((1 << CONTEXT_MANTISSA_BITS) - 1);
+        return count * ((int64_t(exponent) << CONTEXT_LOG_BITS) + of_mantissa[mantissa]);
+    }
+    // Bits of tokens with these counts, and of their table.
+    int64_t cost(const int64_t* counts, int entry_bits) const {
+        int64_t sum = 0, parts = 0, occurring = 0;
+        for (int token = 0; token < CONTEXT_TOKENS; ++token)
+            if (counts[token]) sum += counts[token], parts += times_log(counts[token]), ++occurring;
+        return times_log(sum) - parts + (int64_t(entry_bits) << CONTEXT_LOG_BITS) * occurring;
+    }
+};
+
+// Frequencies with the sum SLOTS, at least 1 for what occurs; the most frequent token gets what rounding leaves. Returns how many
+// tokens there are up to the last that occurs.
+int normalised(const int64_t* counts, int32_t* frequencies) {
+    int64_t sum = 0, occurring = 0;
+    int most = 0, last = 0;
+    for (int token = 0; token < CONTEXT_TOKENS; ++token) {
+        sum += counts[token], occurring += counts[token] > 0;
+        if (counts[token] > counts[most]) most = token;
+        if (counts[token]) last = token;
+    }
+    int32_t left = SLOTS;
+    for (int token = 0; token < CONTEXT_TOKENS; ++token) {
+        frequencies[token] = counts[token] ? int32_t(1 + counts[token] * (SLOTS - occurring) / sum) : 0;
+        left -= frequencies[token];
+    }
+    frequencies[most] += left;
+    return last + 1;
+}
+
 }  // namespace
 
 extern "C" {
+
+// The rule with the least entropy, given the counts of keys: int64 (rules, contexts, tokens).
+int64_t context_rule(const int64_t* counts, const int64_t* logs, int) {
+    int64_t least = INT64_MAX, chosen = 0;
+    for (int rule = 0; rule <= CONTEXT_MEDIAN; ++rule) {
+        int64_t bits = 0;
+        for (int context = 0; context < CONTEXT_CONTEXTS; ++context)
+            bits += Logs{logs}.cost(counts + rule * CONTEXT_KEYS + context * CONTEXT_TOKENS, 0);
+        if (bits < least) least = bits, chosen = rule;
+    }
+    return chosen;
+}
+
+// Frequencies of all contexts, int32 (contexts, tokens), and the tables as bytes, of which there is room for two for each frequency
+// and 16 more. Returns the number of bytes.
+int64_t context_tables(int rule, const int64_t* counts, const int64_t* logs, int32_t* frequencies, uint8_t* packed, int) {
+    Logs known{logs};
+    std::vector<std::vector<int64_t>> groups;
+    int begins = 0, group_of[CONTEXT_CONTEXTS];
+    for (int context = 0; context < CONTEXT_CONTEXTS; ++context) {
+        std::vector<int64_t> own(counts + context * CONTEXT_TOKENS, counts + (context + 1) * CONTEXT_TOKENS);
+        bool joins = false;
+        if (context) {
+            std::vector<int64_t> both = own;
+            for (int token = 0; token < CONTEXT_TOKENS; ++token) both[token] += groups.back()[token];
+            int64_t apart = known.cost(groups.back().data(), CONTEXT_ENTRY_BITS) + known.cost(own.data(), CONTEXT_ENTRY_BITS);
+            joins = known.cost(both.data(), CONTEXT_ENTRY_BITS) <= apart;
+            if (joins) groups.back() = both;
+        }
+        if (!joins) begins |= 1 << context, groups.push_back(own);
+        group_of[context] = int(groups.size()) - 1;
+    }
+    std::vector<std::vector<int32_t>> tables;
+    uint8_t* to = packed;
+    *to++ = uint8_t(rule), *to++ = uint8_t(begins), *to++ = uint8_t(begins >> 8);
+    for (auto& group : groups) {
+        tables.emplace_back(CONTEXT_TOKENS);
+        int many = normalised(group.data(), tables.back().data());
+        *to++ = uint8_t(many);
+        tables.back().resize(many);
+    }
+    LowBits bits{to};
+    for (auto& table : tables)
+        for (int32_t frequency : table) bits.put(std::bit_width(uint32_t(frequency)), CONTEXT_LENGTH_BITS);
+    for (auto& table : tables)
+        for (int32_t frequency : table)
+            if (int below = std::bit_width(uint32_t(frequency)) - 1; below > 0) bits.put(frequency & ((1 << below) - 1), below);
+    bits.end();
+    for (int context = 0; context < CONTEXT_CONTEXTS; ++context) {
+        const auto& table = tables[group_of[context]];
+        std::fill_n(std::copy(table.begin(), table.end(), frequencies + context * CONTEXT_TOKENS), CONTEXT_TOKENS - table.size(), 0);
+    }
+    return to - packed + pieces(bits.count, 8);
+}
 
 // Counts of the keys of a sample of the first chunk by each rule: int64 (rules, contexts, tokens).
 void context_sample(const void* x, int format, int64_t count, int64_t channels, int64_t inner, const float* steps, bool cells,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -117,7 +116,8 @@ def _in_contexts(x: Tensor, step: Tensor, *, cells: bool) -> Predicted:
     job = (x, FORMATS[x.dtype], x.numel(), *_channels(x.shape, step), step, cells, reach)
     tried = torch.zeros(len(RULES), context_coder.CONTEXTS, TOKENS, dtype=torch.int64)
     kernels()("context_sample", *job, tried)
-    rule = context_coder.chosen_rule(tried.numpy())
+    logs = torch.from_numpy(context_coder.LOGS)
+    rule = kernels()("context_rule", tried, logs)
     groups = list(context_coder.chunks_of(x.numel()))
     chunks, streams = sum(one.count for one in groups), sum(one.count * one.streams for one in groups)
     # Only what is written of these takes memory.
@@ -126,17 +126,17 @@ def _in_contexts(x: Tensor, step: Tensor, *, cells: bool) -> Predicted:
     sizes = torch.empty(chunks, 2, dtype=torch.int32)
     counts = torch.zeros(context_coder.CONTEXTS, TOKENS, dtype=torch.int64)
     kernels()("context_keys", *job, rule, keys, low, sizes, counts)
-    tables = context_coder.packed_tables(rule, counts.numpy())
-    frequencies = torch.from_numpy(context_coder.unpacked_tables(tables)[1])
+    frequencies = torch.empty(counts.shape, dtype=torch.int32)
+    tables = torch.empty(2 * counts.numel() + 16, dtype=torch.uint8)
+    size = kernels()("context_tables", rule, counts, logs, frequencies, tables)
     written = torch.empty(chunks * CHUNK_VALUES, dtype=torch.int16)
     states = torch.empty(streams, dtype=torch.int32)
     kernels()("context_words", keys, x.numel(), frequencies, written, sizes, states)
     many, bits = sizes.sum(0, dtype=torch.int64).tolist()
     words, packed = torch.empty(many, dtype=torch.int16), torch.zeros(_bytes(bits, 1), dtype=torch.uint8)
     kernels()("context_joined", written, low, sizes, chunks, words, packed)
-    found = torch.from_numpy(np.frombuffer(tables, dtype=np.uint8).copy())
     places = torch.zeros(0, dtype=torch.int64) if cells else golden.places_beyond(x, step)
-    return Predicted(0, ContextCoded(found, sizes, states, words, packed), places)
+    return Predicted(0, ContextCoded(tables[:size].clone(), sizes, states, words, packed), places)
 
 
 def _of_contexts(
