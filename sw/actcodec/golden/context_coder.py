@@ -1,14 +1,14 @@
 """Entropy coding of integers in the contexts of their neighbours: two passes, static tables, interleaved rANS streams.
 
 Integers follow each other in rows. Chunks of :data:`CHUNK_VALUES` are cut into :data:`STREAMS` streams of equal length; all
-streams of a chunk advance together, so that vectors and GPUs code them at once. In a stream, value i has the neighbours ``left``
+streams of a chunk advance together, so that vectors and GPUs code them at once. In a stream, value i has neighbours: ``left``
 (i - 1), ``above`` (i - reach), ``corner`` (i - reach - 1) and ``beside`` (i - reach + 1), which are zeros before its begin; the
 reach is the length of a row, or 2 if that is 1 or more than :data:`MOST_REACH`.
 
-1. A rule of :data:`RULES` predicts each value by its neighbours, and tells by an activity how well; the rule is the one with the
+1. A rule of :data:`RULES` predicts each value by its neighbours, and tells by an activity how well; it is the rule with the
    least entropy in a sample. The activity, on a scale of half octaves, is the context.
-2. The difference becomes a token: magnitudes below :data:`DIRECT` have one for each sign, others one for each half octave, and the
-   bits behind the first two of the magnitude go into a stream of bits.
+2. The difference becomes a token: magnitudes below :data:`DIRECT` have one for each sign, others one for each half octave; the
+   bits behind the first two of such a magnitude go into a stream of bits.
 3. The first pass counts tokens in each context. Contexts next to each other that are cheaper together share a table. Tables
    have :data:`TABLE_BITS` bits.
 4. The second pass codes tokens by rANS (Duda 2013): states of 32 bits, words of 16, from the last step to the first. A decoder
@@ -200,7 +200,9 @@ def packed_tables(rule: int, counts: Counts) -> bytes:
         else:
             begins |= 1 << context
             groups.append(counts[context])
-    tables = [_normalised(group[: int(group.nonzero()[0][-1]) + 1] if group.any() else np.ones(1, np.int64)) for group in groups]
+    tables = [
+        _normalised(group[: int(group.nonzero()[0][-1]) + 1] if group.any() else np.ones(1, np.int64)) for group in groups
+    ]
     numbers = np.concatenate(tables)
     lengths = _bit_lengths(numbers)
     low = (numbers[:, None] >> np.arange(TABLE_BITS)) & 1
@@ -210,7 +212,10 @@ def packed_tables(rule: int, counts: Counts) -> bytes:
 
 
 def unpacked_tables(packed: bytes) -> tuple[int, npt.NDArray[np.int32]]:
-    """Return the rule and the frequencies, int32 (contexts, tokens), of :func:`packed_tables`; raise BitstreamError for others."""
+    """Return the rule and the frequencies, int32 (contexts, tokens), of :func:`packed_tables`.
+
+    Raises BitstreamError for other bytes.
+    """
     error = BitstreamError("corrupted stream: the tables of coded integers are damaged: compress again")
     head = 3
     if len(packed) <= head or packed[0] not in RULES:
@@ -330,9 +335,7 @@ def _counted(left: Tensor, context: Tensor, active: Tensor) -> Counts:
     return torch.bincount(places, minlength=CONTEXTS * TOKENS).view(CONTEXTS, TOKENS).cpu().numpy()
 
 
-def _coded(
-    chunks: Chunks, left: Tensor, context: Tensor, frequencies: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def _coded(chunks: Chunks, left: Tensor, context: Tensor, frequencies: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return sizes, states and words of chunks, and the lengths and numbers of their low bits in order."""
     active = _active(chunks, left.device)[:, None].expand(left.shape)
     tokens, lengths, low = _tokens(left)
@@ -402,7 +405,9 @@ def _decoded(
     unsigned = torch.cat((words.to(torch.int64) & (FIRST_STATE - 1), words.new_zeros(1, dtype=torch.int64)))
     for step in range(chunks.steps):
         here = reach + 1 + step
-        guess, activity = _guess(rule, padded[here - 1], padded[here - reach], padded[here - reach - 1], padded[here - reach + 1])
+        guess, activity = _guess(
+            rule, padded[here - 1], padded[here - reach], padded[here - reach - 1], padded[here - reach + 1]
+        )
         context = _context(activity)
         slot = state & (TABLE - 1)
         token = slots[context * TABLE + slot]

@@ -25,9 +25,7 @@ Coded = CodedIntegers | ContextCoded
 _SAMPLE_VALUES, _SAMPLE_EXTENT = 1 << 15, 8
 
 
-def encode(
-    x: Tensor, quantised: Callable[[Tensor], Tensor], dimensions: int | None, coder: str = DEFLATE
-) -> tuple[int, Coded]:
+def encode(x: Tensor, quantised: Callable[[Tensor], Tensor], dimensions: int | None, coder: str = DEFLATE) -> tuple[int, Coded]:
     """Return the number of axes that predict, 0 for coder ``contexts``, and the coded residuals of prediction.
 
     Parameters

@@ -163,7 +163,9 @@ class FeatureKltCodec(FeatureCodedCodec):
         steps = torch.tensor([step], dtype=torch.float32, device=x.device)
         coded = self._coded(steps.new_zeros(0, dtype=torch.int32))
         if rank:
-            result = self.arithmetic.run(predicted.multiples, _rounded_up(found, step).t().contiguous()[:, None], steps, 0, self.coder)
+            result = self.arithmetic.run(
+                predicted.multiples, _rounded_up(found, step).t().contiguous()[:, None], steps, 0, self.coder
+            )
             if result.places.numel():
                 return None
             coded = result.coded

@@ -40,7 +40,10 @@ def cells(x: Tensor, step: Tensor, coder: str = DEFLATE) -> Predicted:
 
 
 def multiples(x: Tensor, step: Tensor, dimensions: int | None = None, coder: str = DEFLATE) -> Predicted:
-    """Return the nearest multiples of steps; values more than 2**27 steps from zero are outliers. Coders as for :func:`cells`."""
+    """Return the nearest multiples of steps; values more than 2**27 steps from zero are outliers.
+
+    ``coder`` is one of :data:`~actcodec.golden.predicted_integers.CODERS`; only ``deflate`` needs ``dimensions``.
+    """
     dimensions, coded = encode(x, partial(whole_multiples, step=step), dimensions, coder)
     return Predicted(dimensions, coded, places_beyond(x, step))
 

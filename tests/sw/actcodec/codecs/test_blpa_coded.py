@@ -97,6 +97,34 @@ def test_bytes_are_all_that_is_kept():
         packed.to_bytes()
 
 
+@pytest.mark.parametrize("name", ["blpa-coded", "feature-coded", "feature-klt"])
+@pytest.mark.parametrize("backend", ["torch", "native"])
+def test_coders_keep_the_same_values(name, backend):
+    for shape in ((300, 8), (2, 3, 9, 11), (700,)):
+        x = torch.randn(shape, generator=torch.Generator().manual_seed(4))
+        found = [
+            actcodec.codec(name, coder=coder, backend=backend).compress(x).decompress() for coder in ("deflate", "contexts")
+        ]
+        assert torch.equal(*found)
+
+
+def test_contexts_are_denser_than_deflate_where_neighbours_are_alike():
+    random = torch.Generator().manual_seed(3)
+    smooth = torch.nn.functional.interpolate(torch.randn(32, 8, 6, 6, generator=random), 32, mode="bicubic")
+    noisy = smooth / smooth.std() + 0.3 * torch.randn(smooth.shape, generator=random)
+    deflate, contexts = (
+        actcodec.codec("blpa-coded", bits=4, coder=coder, backend="native").compress(noisy).nbytes
+        for coder in ("deflate", "contexts")
+    )
+    assert contexts < 0.9 * deflate
+
+
+@pytest.mark.parametrize("coder", ["zlib", "", None, 3])
+def test_coders_that_are_not_allowed(coder):
+    with pytest.raises(UserError, match="use deflate or contexts"):
+        actcodec.codec("blpa-coded", coder=coder)
+
+
 @pytest.mark.parametrize("bits", [0, 0.9, 12.1, float("nan"), "4", True])
 def test_bits_that_are_not_allowed(bits):
     with pytest.raises(UserError, match="use a number from 1 to 12"):
