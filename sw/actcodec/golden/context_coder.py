@@ -6,7 +6,7 @@ streams of a chunk advance together, so that vectors and GPUs code them at once.
 reach is the length of a row, or 2 if that is 1 or more than :data:`MOST_REACH`.
 
 1. A rule of :data:`RULES` predicts each value by its neighbours, and tells by an activity how well; it is the rule with the
-   least entropy in a sample. The activity, on a scale of half octaves, is the context.
+   fewest bits in a sample. The activity, on a scale of half octaves, is the context.
 2. The difference becomes a token: magnitudes below :data:`DIRECT` have one for each sign, others one for each half octave; the
    bits behind the first two of such a magnitude go into a stream of bits.
 3. The first pass counts tokens in each context. Contexts next to each other that are cheaper together share a table. Tables
@@ -181,8 +181,9 @@ def spoiled() -> BitstreamError:
 
 
 def chosen_rule(counts: Counts) -> int:
-    """Return the rule with the least entropy, given the counts of tokens, int64 (rules, contexts, tokens)."""
-    return int(_entropies(counts).sum(1).argmin())
+    """Return the rule with the fewest bits, given the counts of tokens, int64 (rules, contexts, tokens)."""
+    low = (counts.sum(1) @ _LOW_BITS) << LOG_BITS
+    return int((_entropies(counts).sum(1) + low).argmin())
 
 
 def packed_tables(rule: int, counts: Counts) -> bytes:
@@ -244,6 +245,8 @@ def unpacked_tables(packed: bytes) -> tuple[int, npt.NDArray[np.int32]]:
     return packed[0], tables[[(begins & ((2 << context) - 1)).bit_count() - 1 for context in range(CONTEXTS)]]
 
 
+#: Number of low bits that each token leaves over.
+_LOW_BITS: Counts = np.maximum((np.arange(1, TOKENS + 1) // 2 - DIRECT) // 2 + DIRECT_BITS - 1, 0)
 #: Shapes and dtypes of the parts without values.
 _EMPTY = ((0, torch.uint8), ((0, 2), torch.int32), (0, torch.int32), (0, torch.int16), (0, torch.uint8))
 

@@ -101,13 +101,17 @@ int normalised(const int64_t* counts, int32_t* frequencies) {
 
 extern "C" {
 
-// The rule with the least entropy, given the counts of keys: int64 (rules, contexts, tokens).
+// The rule with the fewest bits, given the counts of keys: int64 (rules, contexts, tokens).
 int64_t context_rule(const int64_t* counts, const int64_t* logs, int) {
     int64_t least = INT64_MAX, chosen = 0;
     for (int rule = 0; rule <= CONTEXT_MEDIAN; ++rule) {
         int64_t bits = 0;
-        for (int context = 0; context < CONTEXT_CONTEXTS; ++context)
-            bits += Logs{logs}.cost(counts + rule * CONTEXT_KEYS + context * CONTEXT_TOKENS, 0);
+        for (int context = 0; context < CONTEXT_CONTEXTS; ++context) {
+            const int64_t* own = counts + rule * CONTEXT_KEYS + context * CONTEXT_TOKENS;
+            bits += Logs{logs}.cost(own, 0);
+            for (int token = 2 * CONTEXT_DIRECT - 1; token < CONTEXT_TOKENS; ++token)
+                bits += own[token] * low_length(token) << CONTEXT_LOG_BITS;
+        }
         if (bits < least) least = bits, chosen = rule;
     }
     return chosen;

@@ -19,7 +19,18 @@ typedef uint32_t Unsigned16 __attribute__((vector_size(4 * HALF)));
 typedef float Floats16 __attribute__((vector_size(4 * HALF)));
 typedef uint16_t Keys16 __attribute__((vector_size(2 * HALF)));
 
-inline Sixteen absolute(Sixteen x) { return x < 0 ? -x : x; }
+// Sums and differences that may overflow, where bytes are not those of an encoder.
+inline Sixteen plus(Sixteen a, Sixteen b) {
+    return std::bit_cast<Sixteen>(std::bit_cast<Unsigned16>(a) + std::bit_cast<Unsigned16>(b));
+}
+inline Sixteen less(Sixteen a, Sixteen b) {
+    return std::bit_cast<Sixteen>(std::bit_cast<Unsigned16>(a) - std::bit_cast<Unsigned16>(b));
+}
+inline Sixteen absolute(Sixteen x) { return x < 0 ? less(Sixteen{}, x) : x; }
+inline Sixteen apart(Sixteen a, Sixteen b) { return absolute(less(a, b)); }
+
+// Low bits of a token of at least 2 * DIRECT - 1.
+inline int low_length(int token) { return ((token + 1) / 2 - CONTEXT_DIRECT) / 2 + CONTEXT_DIRECT_BITS - 1; }
 
 // Values of a chunk: full ones have CHUNK_VALUES, the last one may have fewer.
 struct Chunk {
@@ -40,15 +51,15 @@ inline int64_t chunk_count(int64_t count) { return pieces(count, CHUNK_VALUES); 
 template <int RULE>
 inline void guess(Sixteen left, Sixteen above, Sixteen corner, Sixteen beside, Sixteen& predicted, Sixteen& activity) {
     if constexpr (RULE == CONTEXT_ZERO) {
-        predicted = Sixteen{}, activity = absolute(left) + absolute(above);
+        predicted = Sixteen{}, activity = plus(absolute(left), absolute(above));
     } else if constexpr (RULE == CONTEXT_LEFT) {
-        predicted = left, activity = absolute(left - above);
+        predicted = left, activity = apart(left, above);
     } else if constexpr (RULE == CONTEXT_ABOVE) {
-        predicted = above, activity = absolute(left - above);
+        predicted = above, activity = apart(left, above);
     } else {
         Sixteen low = least(left, above), high = greatest(left, above);
-        predicted = greatest(least(left + above - corner, high), low);
-        activity = absolute(left - corner) + absolute(above - corner) + absolute(above - beside);
+        predicted = greatest(least(less(plus(left, above), corner), high), low);
+        activity = plus(plus(apart(left, corner), apart(above, corner)), apart(above, beside));
     }
 }
 
@@ -200,7 +211,7 @@ inline uint16_t* code_words(const uint16_t* keys, int64_t steps, const uint32_t*
             // The quotient has 20 bits and a float 24, so that it is off by one at most.
             auto ratio = __builtin_convertvector(x, Floats16) / __builtin_convertvector(std::bit_cast<Sixteen>(frequency), Floats16);
             Sixteen quotient = __builtin_convertvector(ratio, Sixteen), divisor = std::bit_cast<Sixteen>(frequency);
-            Sixteen rest = std::bit_cast<Sixteen>(x) - quotient * divisor;
+            auto rest = std::bit_cast<Sixteen>(x - std::bit_cast<Unsigned16>(quotient) * frequency);
             quotient += rest < 0;
             quotient -= rest >= divisor;
             state[half] = x + std::bit_cast<Unsigned16>(quotient) * (SLOTS - frequency) + first;
@@ -231,8 +242,8 @@ struct ChunkReader {
             for (int half = 0; half < HALVES; ++half) {
                 int32_t* here = steps.values() + step * STREAMS + half * HALF;
                 Sixteen predicted, activity;
-                Sixteen next = reach == 1 ? last[half] : load<Sixteen>(here - beside);
-                guess<RULE>(last[half], load<Sixteen>(here - above), load<Sixteen>(here - corner), next, predicted, activity);
+                guess<RULE>(last[half], load<Sixteen>(here - above), load<Sixteen>(here - corner), load<Sixteen>(here - beside),
+                            predicted, activity);
                 Sixteen context = context_of(activity);
                 // What no encoder wrote may be negative after an overflow.
                 context = greatest(context, Sixteen{});
@@ -253,7 +264,7 @@ struct ChunkReader {
                 Sixteen left = token >> 1 ^ -(token & 1);
                 if (!filled(following)) return false;
                 state[half] = following;
-                last[half] = predicted + left;
+                last[half] = plus(predicted, left);
                 Sixteen great = token >= 2 * CONTEXT_DIRECT - 1;
 #ifdef __AVX512F__
                 bool any = _mm512_test_epi32_mask(std::bit_cast<__m512i>(great), std::bit_cast<__m512i>(great));
@@ -264,7 +275,7 @@ struct ChunkReader {
                 if (__builtin_expect(any, 0))
                     for (int lane = 0; lane < HALF; ++lane)
                         if (great[lane]) {
-                            int bucket = (token[lane] + 1) >> 1, length = (bucket - CONTEXT_DIRECT) / 2 + CONTEXT_DIRECT_BITS - 1;
+                            int bucket = (token[lane] + 1) >> 1, length = low_length(token[lane]);
                             uint32_t magnitude = uint32_t(2 + (bucket & 1)) << length | uint32_t(bits.get(length));
                             used += length;
                             uint32_t signed_one = token[lane] & 1 ? -magnitude : magnitude;
