@@ -83,13 +83,13 @@ verify: $(INSTALLED)
 	$(MAKE) --jobs=3 verify-blocks verify-training verify-icarus
 
 verify-blocks: $(INSTALLED)
-	$(BIN)/cdu verify --level quick -o build/verify/verilator
+	$(BIN)/cdu verify --level pairs -o build/verify/pairs
 
 verify-training: $(INSTALLED)
 	$(BIN)/cdu verify --config universal --set coders=zvc,gmc --training --steps 2 -o build/verify/training
 
 verify-icarus: $(INSTALLED)
-	$(WITH_ICARUS) $(BIN)/cdu verify --level quick --sim icarus --block zvc_decoder --block shift_quantizer --block inverse_sfpr -o build/verify/icarus
+	$(WITH_ICARUS) $(BIN)/cdu verify --level pairs --sim icarus --block zvc_decoder --block shift_quantizer --block inverse_sfpr -o build/verify/icarus
 
 # Long campaigns, not part of CI
 formal: $(INSTALLED)

@@ -43,7 +43,7 @@ def memory(
             "Default: none and checkpoint."
         ),
     ] = None,
-    budget: Annotated[float, typer.Option(help="Of what is compiled: torch's activation_memory_budget.")] = 1.0,
+    budget: Annotated[float, typer.Option(help="torch's activation_memory_budget, for compiled and compiled-blocks.")] = 1.0,
     batch: Annotated[int | None, typer.Option(help="Samples in the batch. Default: the model's own, or 1.", min=1)] = None,
     dtype: Annotated[str, typer.Option(help="Format of parameters and data: fp32, bf16, fp16.")] = "fp32",
     optimizer: Annotated[
@@ -73,7 +73,7 @@ def memory(
             raise UserError(f"--gb {size:g} is not allowed: use more than 0 and less than {_MOST:g}")
     subject = _subject(model, family, DTYPES[dtype])
     for name in policies:
-        check_policy(name, subject.family)
+        check_policy(name, subject.family, budget)
     rows = []
     with ProgressBar() as shown:
         shown.begin("policies", len(policies))

@@ -30,7 +30,7 @@ def verify(
     test: Annotated[list[str] | None, typer.Option(help="One test by the name in the report. Default: all.")] = None,
     sim: Annotated[str, typer.Option(help="Simulator: verilator or icarus.")] = "verilator",
     seed: Annotated[int, typer.Option(help="Seed of all random stimulus.", min=0, max=MAX_SEED)] = 1,
-    level: Annotated[str, typer.Option(help="quick, or full (more parameter sets and longer tests).")] = "quick",
+    level: Annotated[str, typer.Option(help="pairs, quick, or full (more parameter sets and longer tests).")] = "quick",
     waves: Annotated[bool, typer.Option(help="Record waveforms, dump.fst of each run (Verilator).")] = False,
     waves_format: Annotated[str | None, typer.Option(help="Record them as fst, or as vcd: text, and larger files.")] = None,
     coverage: Annotated[bool, typer.Option(help="Count lines, branches, toggles, expressions (Verilator).")] = False,

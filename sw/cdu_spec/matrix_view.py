@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import prod
 
 from cdu_tools.texts import extents
@@ -13,6 +14,9 @@ from cdu_spec.coding import How, coder_of, head_bytes, known
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, TILE_COLUMNS, VALUE_BITS
 from cdu_spec.modes import MASK_BYTES, Dtype, Mode
 from cdu_spec.mx import MxSettings
+
+#: Number of views that are held together with their properties.
+_MOST_VIEWS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,10 @@ class MatrixView:
         axis (rank 1 and 2), if its maps have fewer than 8 values, and in ``brc``, ``bypass`` and ``mx`` (no scales of
         channels).
         """
+        return _view(tuple(shape), mode)
+
+    @classmethod
+    def _of(cls, shape: tuple[int, ...], mode: Mode) -> MatrixView:
         if mode is Mode.ACTNN:
             rows = -(-prod(shape) // TILE_COLUMNS)
             return cls(rows, TILE_COLUMNS, 1, -(-rows // BLOCK_SIDE) * BLOCK_SIDE, mode)
@@ -65,28 +73,28 @@ class MatrixView:
             return cls(shape[0] * shape[1], inner, shape[1], 1, mode)
         return cls(1, prod(shape), 1, 1, mode)
 
-    @property
+    @cached_property
     def row_beats(self) -> int:
         """Beats of 8 values per padded row."""
         return -(-self.columns // LANES)
 
-    @property
+    @cached_property
     def padded_rows(self) -> int:
         """Rows including the padding at the bottom."""
         return -(-self.rows // BLOCK_SIDE) * BLOCK_SIDE if self.mode.in_tiles else self.rows
 
-    @property
+    @cached_property
     def beats(self) -> int:
         """Beats of 8 values of the whole job, all padding included."""
         beats, whole = self.padded_rows * self.row_beats, self.mode.whole_beats
         return -(-beats // whole) * whole
 
-    @property
+    @cached_property
     def blocks(self) -> int:
         """Blocks of 64 values of the whole job (modes with masks or in tiles)."""
         return self.beats // BLOCK_SIDE
 
-    @property
+    @cached_property
     def scale_groups(self) -> int:
         """Scales that the job consumes in order, including those of groups that begin in the padding."""
         return -(-self.beats // (self.row_beats * self.channel_rows))
@@ -113,3 +121,8 @@ class MatrixView:
         bits = {Mode.BRC: 1, Mode.BYPASS: dtype.bits}.get(self.mode, VALUE_BITS)
         size = self.beats * LANES * bits // 8
         return size, size
+
+
+@lru_cache(_MOST_VIEWS)
+def _view(shape: tuple[int, ...], mode: Mode) -> MatrixView:
+    return MatrixView._of(shape, mode)

@@ -50,7 +50,7 @@ class HeadFifo(wiring.Component):
         for number, place in enumerate(places):
             behind = filled[number + 1] if number + 1 < self.depth else 0
             before = filled[number - 1] if number else 1
-            with m.If(leaves | (comes & before & ~filled[number])):
+            with m.If(leaves | (before & ~filled[number])):  # the first free place has what is offered, taken or not
                 m.d.sync += place.eq(Mux(behind, places[min(number + 1, self.depth - 1)], given))
             m.d.sync += filled[number].eq(Mux(leaves, Mux(comes, filled[number], behind), filled[number] | (comes & before)))
         return m

@@ -6,6 +6,7 @@ import functools
 import warnings
 from collections.abc import Callable, Sequence
 
+from cdu_spec.bitstream import Header
 from cdu_spec.matrix_view import MatrixView
 from cdu_tools.errors import MissingToolError, UserError
 from torch import Tensor
@@ -49,6 +50,16 @@ class AutoBackend(TorchBackend):
         x = next((argument for argument in arguments if isinstance(argument, Tensor)), None)
         assert x is not None, "a golden function of tensors takes one"
         return fastest(x).run(function, *arguments, **options)
+
+    def compress_scaled(self, x: Tensor, view: MatrixView, S: float, scale_bits: int) -> tuple[Tensor, Tensor] | None:  # noqa: N803
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
+        return fastest(x).compress_scaled(x, view, S, scale_bits)
+
+    def decompress_stream(
+        self, header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor
+    ) -> Tensor:
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
+        return fastest(payload).decompress_stream(header, shifts, reciprocals, payload, offsets)
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """Implement :class:`~actcodec.backends.backend.Backend`."""

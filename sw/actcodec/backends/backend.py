@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
+from cdu_spec.bitstream import Header
 from cdu_spec.matrix_view import MatrixView
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from actcodec.backends.job import Job, beats_in, tensor_from_beats
+from actcodec.backends.job import Job, beats_in, decompression_job, tensor_from_beats
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,11 +47,27 @@ class Backend(ABC):
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """Return the payload of a tensor, uint8 (n,), on the tensor's device."""
-        return self.compress(job, beats_in(x, view)).to(x.device)
+        return self.compress(job.on_host(), beats_in(x, view)).to(x.device)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
         """Return the tensor of a payload, of the dtype that ``job.dtype`` names, on the payload's device."""
-        return tensor_from_beats(self.decompress(job, payload), view, shape).to(payload.device)
+        return tensor_from_beats(self.decompress(job.on_host(), payload), view, shape).to(payload.device)
+
+    def compress_scaled(self, x: Tensor, view: MatrixView, S: float, scale_bits: int) -> tuple[Tensor, Tensor] | None:  # noqa: N803
+        """Return the payload of a contiguous tensor, uint8 (n,), and reciprocals, float32 (channels,), in one pass.
+
+        They are those of :func:`actcodec.golden.sfpr.scales` and of a job with its multipliers. None if the backend has no such
+        kernel for the mode of the view, or if values are not all finite.
+        """
+        del x, view, S, scale_bits
+        return None
+
+    def decompress_stream(
+        self, header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor
+    ) -> Tensor:
+        """Return the tensor of a stream, on the payload's device; raise BitstreamError for a payload that does not fit."""
+        job = decompression_job(header, shifts, reciprocals, offsets)
+        return self.decompress_tensor(payload, header.view, job, header.shape)
 
     def run(self, function: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
         """Compute a golden function of whole tensors, by the backend's own implementation where it has one.

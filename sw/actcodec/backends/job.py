@@ -9,7 +9,7 @@ tensor with :func:`tensor_from_beats`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import torch
@@ -42,13 +42,19 @@ class Job:
     row_beats: int  #: beats per row of the matrix
     channel_rows: int  #: consecutive rows that share a scale
     shifts: tuple[int, ...]  #: 64 shifts 0..7 in payload order (column by column); empty outside jpeg-act
-    scales: Tensor  #: float32 (scale_groups,), CPU: one per ``channel_rows`` rows; k to compress, r to decompress
+    scales: Tensor  #: float32 (scale_groups,): one per ``channel_rows`` rows; k to compress, r to decompress
     const_bits: int = 0  #: DCT precision; 0 in modes without a DCT
     pass1_bits: int = 0
     rounding: Rounding | None = None
     how: How = None  #: settings of the mode; decompression ignores seed, rounding and scale rule, compression the point
-    offsets: Tensor = field(default_factory=lambda: _NO_OFFSETS)  #: blpa: int16 (scale_groups,), CPU; else empty
+    offsets: Tensor = field(default_factory=lambda: _NO_OFFSETS)  #: blpa: int16 (scale_groups,); else empty
     first: int = 0  #: number of the job's first beat in its tensor; software computes a part of a tensor so
+
+    def on_host(self) -> Job:
+        """Return the job with scales and offsets in the host's memory, where units are driven from."""
+        if self.scales.device.type == self.offsets.device.type == "cpu":
+            return self
+        return replace(self, scales=self.scales.cpu(), offsets=self.offsets.cpu())
 
 
 def payload_shifts(row_major: Sequence[int]) -> tuple[int, ...]:
@@ -57,16 +63,16 @@ def payload_shifts(row_major: Sequence[int]) -> tuple[int, ...]:
 
 
 def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
-    """Return the scale of each group of ``channel_rows`` rows in payload order, float32 (scale_groups,), CPU.
+    """Return the scale of each group of ``channel_rows`` rows in payload order, float32 (scale_groups,), on the same device.
 
     Groups that begin in the padding have scale 1; in division they have the scale of the last channel, whose values they
     repeat.
     """
     if not view.mode.has_scales:
         return torch.ones(view.scale_groups, dtype=torch.float32)
-    real, per_channel = max(view.rows // view.channel_rows, 1), per_channel.detach().cpu()
+    real, per_channel = max(view.rows // view.channel_rows, 1), per_channel.detach()
     times = real // view.channels
-    groups = per_channel if times == 1 else per_channel.repeat(times)
+    groups = per_channel if times == 1 else per_channel.expand(times, -1).reshape(-1).contiguous()
     if real < view.scale_groups:
         last = groups[-1:] if view.mode is Mode.DIVISION else groups.new_ones(1)
         groups = torch.cat((groups, last.expand(view.scale_groups - real)))
@@ -74,10 +80,10 @@ def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
 
 
 def group_offsets(per_channel: Tensor, view: MatrixView) -> Tensor:
-    """Return the offset of each group of rows, int16 (scale_groups,), CPU; empty in modes without offsets."""
+    """Return the offset of each group of rows, int16 (scale_groups,), on the same device; empty in modes without offsets."""
     if not view.mode.has_offsets:
         return _NO_OFFSETS
-    return per_channel.detach().cpu().repeat(view.scale_groups // view.channels)
+    return per_channel.detach().repeat(view.scale_groups // view.channels)
 
 
 def compression_job(

@@ -14,7 +14,6 @@ from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.job import decompression_job
 from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.jpeg.jpeg_base_compressed import JpegBaseCompressed
 from actcodec.golden import bitstream, jpeg_base_stream
@@ -75,8 +74,8 @@ class Compressed:
 
         Raises BitstreamError when the payload is corrupted.
         """
-        job = decompression_job(self.header, self.shifts, self.reciprocals, self.offsets)
-        return backend_of(backend).decompress_tensor(self.payload, self.header.view, job, self.header.shape)
+        through = backend_of(backend)
+        return through.decompress_stream(self.header, self.shifts, self.reciprocals, self.payload, self.offsets)
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,16 +102,26 @@ def scales(channels: Tensor, S: float, scale_bits: int, nonfinite: str = "raise"
 
 def scales_of(largest: Tensor, S: float, scale_bits: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:  # noqa: N803
     """Return multipliers and reciprocals as :func:`scales` does, from the largest magnitudes of :func:`channel_maxima`."""
-    if not (isfinite(S) and S > 0):
-        raise UserError(f"S = {S!r} is not allowed: use a positive finite number")
-    check_scale_bits(scale_bits)
+    check_scales(S, scale_bits)
     exact = torch.where(largest > 0, SCALE_UNIT * float(S) / largest, float(SCALE_UNIT))
     k = rounded_scales(exact, scale_bits)
     r = reciprocals(k, SFPR_RECIPROCAL_BITS)
-    limit = torch.finfo(dtype).max / SCALE_UNIT  # a number of each of these formats
+    limit, most = reciprocal_limits(dtype)
     # Rounding may move the code of the largest finite number beyond it.
     beyond = ((largest * k).round() >= VALUE_MAX) & (r > limit)
-    return k, torch.where(beyond, _GREATEST_RECIPROCALS[dtype], r)
+    return k, torch.where(beyond, most, r)
+
+
+def check_scales(S: float, scale_bits: int) -> None:  # noqa: N803
+    """Raise UserError for a target that is no positive finite number, and for a width that the hardware cannot have."""
+    if not (isfinite(S) and S > 0):
+        raise UserError(f"S = {S!r} is not allowed: use a positive finite number")
+    check_scale_bits(scale_bits)
+
+
+def reciprocal_limits(dtype: torch.dtype) -> tuple[float, float]:
+    """Return the reciprocal beyond which full scale is infinite in a format, and the greatest reciprocal below that."""
+    return torch.finfo(dtype).max / SCALE_UNIT, _GREATEST_RECIPROCALS[dtype]  # the first is a number of each of these formats
 
 
 def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, exponent_limit: int = SCALE_EXPONENT_LIMIT) -> Tensor:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.fx.passes.split_module import split_module
 
+from actcodec.graph.maps import lay_out_maps
 from actcodec.graph.timeline import bytes_of
 from actcodec.graph.torch_private import compile_parts
 
@@ -49,6 +50,7 @@ def compile_in_parts(
     parts
         Their number; None for as many as it takes for the gradients of one to be small beside what is kept.
     """
+    lay_out_maps(graph)
     number = parts_of(graph) if parts is None else parts
     cuts = _cuts(graph, number) if number > 1 else []
     if not cuts:

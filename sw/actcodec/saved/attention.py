@@ -20,6 +20,8 @@ from actcodec.saved.views import Holder, codec_of
 _FUSED = "scaled_dot_product_attention"
 _MODULE = "multi_head_attention_forward"
 _RANK = 4
+#: Position of the probability of a dropout among the arguments of fused attention.
+_DROPOUT = 4
 #: Size of temporaries as a multiple of the logits of the rows that are computed at a time.
 _TEMPORARIES = 3
 
@@ -75,7 +77,10 @@ class RowSums:
         query, key = (holder.form.tensor() for holder in (self._query, self._key))
         mask = None if self._mask is None else self._mask.form.tensor()
         _, heads, rows, features = query.shape
-        key = key.repeat_interleave(heads // key.shape[1], 1).to(self._sums.dtype).mT
+        if mask is None and key.shape[1] == heads and self._is_torchs_own(query):
+            return self._by_torch(query, key)
+        repeats = heads // key.shape[1]
+        key = (key if repeats == 1 else key.repeat_interleave(repeats, 1)).to(self._sums.dtype).mT
         columns = key.shape[-1]
         sums = self._sums.clone()
         step = max(1, rows * features // (_TEMPORARIES * columns))
@@ -90,6 +95,21 @@ class RowSums:
             rebuilt, saved = torch.logsumexp(logits, -1), sums[:, :, part]
             sums[:, :, part] = torch.where(rebuilt.isfinite(), rebuilt, saved)
         return sums
+
+    def _is_torchs_own(self, query: Tensor) -> bool:
+        """Return whether torch's kernel for the CPU made the sums, which has as many as there are rows."""
+        return query.device.type == "cpu" and self._sums.shape[2] == query.shape[2]
+
+    def _by_torch(self, query: Tensor, key: Tensor) -> Tensor:
+        """Compute L by the kernel that saved it; the keys stand for the values, whose product is not needed."""
+        kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        rebuilt = kernel(query, key, key, is_causal=self._causal, scale=self._scale)[1]
+        return torch.where(rebuilt.isfinite(), rebuilt, self._sums)
+
+
+def without_dropout(operation: Operation) -> bool:
+    """Return whether an operation is fused attention without dropout, which saves no mask of its own."""
+    return operation.function == _FUSED and operation.argument(_DROPOUT, "dropout_p", 0.0) == 0.0
 
 
 def _lossless(holder: Holder) -> bool:

@@ -11,10 +11,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cache
 from types import CodeType, FrameType, FunctionType
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import torch
 import torch.utils.checkpoint
@@ -31,27 +31,30 @@ _BETWEEN = (__package__, "actcodec.training", torch.autograd.function.__name__, 
 _COMPILER, _COMPILED = "torch._dynamo.eval_frame", "_TorchDynamoContext.__call__."
 
 
-class Running(NamedTuple):
-    """Code on the call stack."""
+def running_modules(known: Container[int]) -> list[nn.Module]:
+    """Return the modules whose forward runs, the innermost first, up to the first whose ``id`` is ``known``; else all."""
+    call, modules = nn.Module._call_impl.__code__, []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:  # a plain loop, because every saved tensor waits for it
+        if frame.f_code is call:
+            modules.append(frame.f_locals["self"])
+            if id(modules[-1]) in known:
+                break
+        frame = frame.f_back
+    return modules
 
-    modules: list[nn.Module]  #: modules whose forward runs, the innermost first
-    compiled: bool  #: True if the code was called as something that ``torch.compile`` compiled
 
-
-def running() -> Running:
-    """Return the running code."""
-    call, modules, is_compiled = nn.Module._call_impl.__code__, [], False
+def runs_compiled() -> bool:
+    """Return whether the code was called as something that ``torch.compile`` compiled."""
     compiler = sys.modules.get(_COMPILER)
     file = None if compiler is None else compiler.__file__
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:  # a plain loop, because every saved tensor waits for it
         code = frame.f_code
-        if code is call:
-            modules.append(frame.f_locals["self"])
-        elif code.co_filename == file and code.co_qualname.startswith(_COMPILED):
-            is_compiled = True
+        if code.co_filename == file and code.co_qualname.startswith(_COMPILED):
+            return True
         frame = frame.f_back
-    return Running(modules, is_compiled)
+    return False
 
 
 def checkpoint_saves() -> bool:

@@ -42,6 +42,11 @@ class Losses:
         self._losses = {id(module) for module in (*named, *whole)}
         self._behind_network = False
 
+    @property
+    def behind_network(self) -> bool:
+        """Return whether a network has saved a tensor, so that code outside of all networks is a loss."""
+        return self._behind_network
+
     def running(self, modules: Iterable[nn.Module]) -> bool:
         """Return whether a tensor belongs to a loss that is saved while some modules run, the innermost first."""
         for module in modules:

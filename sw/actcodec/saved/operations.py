@@ -68,6 +68,8 @@ _WALK_LIMIT = 64
 #: Number of names whose word is held.
 _MOST_NAMES = 1 << 12
 _PRODUCER_MARK, _WEIGHT_MARK = "actcodec.producer", "actcodec.weight"
+#: Marks that some node of this process has had; a node's dictionary, which torch makes when it is first read, takes long.
+_marks_made: set[str] = set()
 #: Operations of layers: their result is an activation even if the input is trained (an image that is optimised).
 _LAYERS = frozenset({"conv", "norm", "attention", "recurrent", "pool", "dropout"})
 #: Functions that repeat the values of a weight: the result belongs to activations (learnt queries for each sample).
@@ -107,14 +109,18 @@ def metadata(node: Node) -> dict[str, object]:
     return cast(dict[str, object], node.metadata)
 
 
+def _mark(node: Node, mark: str, value: object) -> None:
+    metadata(node)[mark] = value
+    _marks_made.add(mark)
+
+
 def producer(x: Tensor) -> str:
     """Return the operation that computed ``x``, found through views and copies; ``input`` if it has no gradient function."""
     node = x.grad_fn
     for _ in range(_WALK_LIMIT):
         if node is None:
             return INPUT
-        mark = node.metadata.get(_PRODUCER_MARK)  # type: ignore[attr-defined]
-        if mark is not None:
+        if _PRODUCER_MARK in _marks_made and (mark := metadata(node).get(_PRODUCER_MARK)) is not None:
             return str(mark)
         word = _producer_of(node.name())
         if word is not None:
@@ -148,16 +154,18 @@ def mark_weight(x: Any) -> None:
     """Mark ``x``, or all tensors in a tuple or list, as computed from weights alone."""
     for tensor in tensors_in((x,)):
         if tensor.grad_fn is not None:
-            metadata(tensor.grad_fn)[_WEIGHT_MARK] = True
+            _mark(tensor.grad_fn, _WEIGHT_MARK, True)
 
 
 def is_marked_weight(x: Tensor) -> bool:
     """Return whether ``x`` is a tensor that :func:`mark_weight` marked, or only a rearranged or converted copy of one."""
+    if _WEIGHT_MARK not in _marks_made:
+        return False
     node = x.grad_fn
     for _ in range(_WALK_LIMIT):
         if node is None or getattr(node, "variable", None) is not None:
             return False
-        if _WEIGHT_MARK in node.metadata:  # type: ignore[operator]
+        if _WEIGHT_MARK in metadata(node):
             return True
         inputs = node.next_functions
         if len(inputs) != 1:
@@ -328,7 +336,7 @@ class OperationTracker(TorchFunctionMode):
         with torch._C.DisableTorchFunction():
             # On the CPU dropout is a multiplication; the mark makes its result known as dropout's.
             if name == "dropout" and isinstance(result, Tensor) and result.grad_fn is not None:
-                metadata(result.grad_fn)[_PRODUCER_MARK] = name
+                _mark(result.grad_fn, _PRODUCER_MARK, name)
             if not operation.makes_activations and self.of_weights(operation):
                 mark_weight(result)
             if self.on_result is not None:

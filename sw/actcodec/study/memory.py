@@ -69,8 +69,8 @@ class Predicted:
         return asdict(self)
 
 
-def check_policy(name: str, family: str) -> None:
-    """Raise UserError for a policy whose bytes are not known."""
+def check_policy(name: str, family: str, budget: float = 1.0) -> None:
+    """Raise UserError for a policy whose bytes are not known, or not with this budget."""
     if name not in _PLAIN and (name not in POLICY_NAMES or _ratios(name) is None):
         usual = [one for one in POLICY_NAMES if one != NONE and _ratios(one) is not None]
         raise UserError(unknown("policy", name, (*_PLAIN, *usual)))
@@ -78,6 +78,11 @@ def check_policy(name: str, family: str) -> None:
         raise UserError(
             f"how much policy {name!r} saves depends on the values: name the kind of network with --family, "
             f"{', '.join(families())}"
+        )
+    if name in CODED and budget != 1:
+        raise UserError(
+            f"policy {name!r} has no --budget here: leave it out, or measure a step of actcodec.compiled(..., budget=...), "
+            "which chooses by the values"
         )
 
 
@@ -106,13 +111,13 @@ def predict(
     optimizer
         Name in :data:`OPTIMIZERS`. With an optimizer its states exist at the start, and the step ends with its update.
     budget
-        torch's ``activation_memory_budget`` for compiled code, 0 to 1.
+        torch's ``activation_memory_budget`` for ``compiled`` and ``compiled-blocks``, 0 to 1.
     on_cpu
         True to count the workspace of oneDNN's convolutions.
 
     UserError for unknown names, and for a step that reads values.
     """
-    check_policy(policy, subject.family)
+    check_policy(policy, subject.family, budget)
     try:
         if policy == COMPILED:
             return _compiled(subject, count, optimizer, budget, on_cpu)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -190,13 +190,13 @@ class Compression:
         if self._groups is not None and isinstance(form, Coded):
             self._groups.replaced(form.codec, record)
 
-    def finished(self, operation: Operation, result: Any, module: str) -> None:
-        """Tell the policy that an operation within ``module`` has ended."""
+    def finished(self, operation: Operation, result: Any, module: Callable[[], str]) -> None:
+        """Tell the policy that an operation has ended; ``module`` returns the name of the module in which it ran."""
         if self._observer is not None and (operation.saved or self._policy.every_operation):
             try:
                 self._observer.finished(operation, result)
             except UnfitValuesError as error:
-                self._refused(error, module)
+                self._refused(error, module())
 
     def close(self, statistics: Statistics) -> None:
         """Pass the statistics to the policy."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ NO_TRANSFORMS = (
 )
 #: Disables function modes, which must not change a codec's arithmetic, while entered.
 _NoFunctionModes = torch._C.DisableTorchFunction
+_AS_IT_IS = nullcontext()
 #: Devices whose autocast may be on.
 _AUTOCAST = ("cpu", "cuda")
 _TORCH_REFUSES = "support saved tensor hooks"
@@ -123,11 +125,8 @@ def in_checkpoint() -> bool:
 @untraced
 def _pack(session: Session, x: Tensor) -> Saved:
     """Pack hook: return the object that the graph holds in place of a tensor that autograd saves."""
-    with _NoFunctionModes():
-        if not torch._C._is_any_autocast_enabled():
-            return session.pack(x)
-        with _NoAutocast():
-            return session.pack(x)
+    with _NoFunctionModes(), _autocast_off():
+        return session.pack(x)
 
 
 @untraced
@@ -137,12 +136,18 @@ def _unpack(second_order: SecondOrder, saved: Saved) -> Tensor:
     if isinstance(form, Exact):
         return form.tensor()
     second_order.unpacked(saved)
-    with _NoFunctionModes(), _NoAutocast(), torch.no_grad(), naming("" if saved.record is None else saved.record.name):
+    name = "" if saved.record is None else saved.record.name
+    with _NoFunctionModes(), _autocast_off(), torch.no_grad(), naming(name):
         return form.tensor()
 
 
-class _NoAutocast:
-    """Disable autocast, which must not change a codec's arithmetic, while entered."""
+def _autocast_off() -> AbstractContextManager[None]:
+    """Return a context in which autocast, which must not change a codec's arithmetic, is off."""
+    return _NoAutocast() if torch._C._is_any_autocast_enabled() else _AS_IT_IS
+
+
+class _NoAutocast(AbstractContextManager[None]):
+    """Disable autocast while entered."""
 
     def __enter__(self) -> None:
         self._contexts = [torch.autocast(kind, enabled=False) for kind in _AUTOCAST if torch.is_autocast_enabled(kind)]

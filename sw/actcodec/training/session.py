@@ -25,9 +25,9 @@ from actcodec.codecs import Codec
 from actcodec.codecs.tensor_kinds import kind_of, part_of, parts_in
 from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.policy import EXACT, SavedTensor
-from actcodec.saved.attention import RowSums
+from actcodec.saved.attention import RowSums, without_dropout
 from actcodec.saved.cache import CacheHit, CachePlace, TensorCache
-from actcodec.saved.call_stack import checkpoint_saves, running
+from actcodec.saved.call_stack import checkpoint_saves, running_modules, runs_compiled
 from actcodec.saved.facts import Facts
 from actcodec.saved.forms import BITS, BitForm, Exact, Form
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
@@ -95,6 +95,7 @@ class Session:
         self.statistics = Statistics(peak=peak)
         self._compression = compression
         self._cache: TensorCache[Saved] = TensorCache()
+        self._weights: set[object] = set()  # memory of parameters and buffers that operations have saved
         self._module_names = {id(module): name for name, module in modules.items()}
         self._losses = None if compression.limits.compress_loss else Losses(modules)
         self._poles = Poles()
@@ -154,14 +155,16 @@ class Session:
         for factor in self._poles.finished(operation, result):
             self._keep_exactly(factor.saved, factor.exact)
         if self._compression.observed:
-            self._compression.finished(operation, result, self._module_name(running().modules))
+            self._compression.finished(operation, result, self._running_module)
 
     def _pack(self, x: Tensor, operation: Operation | None) -> Saved:
         if x.numel() == 0:
             return self._uncounted(SMALL, Exact(x, 0))
         if x.is_conj():  # its memory holds other values than it has
             return self._uncounted(COMPLEX, Exact(x))
-        facts = Facts(x.resolve_neg(), operation)
+        facts = Facts(x.resolve_neg() if x.is_neg() else x, operation)
+        if self._model.has(facts.tensor, facts.address):
+            return self._weight(facts)
         found = self._cache.get(facts)
         if self._model.own(facts) or self._is_computed_weight(facts):
             if found is not None and isinstance(found.entry.form, Exact):
@@ -174,6 +177,14 @@ class Session:
         if found is None:
             return self._guarded(facts, self._remembered(facts, self._first(facts)))
         return self._guarded(facts, self._again(facts, found))
+
+    def _weight(self, facts: Facts) -> Saved:
+        """Keep a parameter or buffer, which every operation keeps exactly, and count its memory once."""
+        key = facts.key, facts.place.region
+        if key in self._weights:
+            return Saved(Exact(facts.tensor, facts.nbytes))
+        self._weights.add(key)
+        return self._uncounted(WEIGHTS, Exact(facts.tensor, facts.nbytes))
 
     def _is_computed_weight(self, facts: Facts) -> bool:
         """Return whether a tensor is computed from weights alone (standardised, merged with adapters)."""
@@ -301,16 +312,21 @@ class Session:
         x, operation = facts.tensor, facts.operation
         if x.dtype == torch.bool:
             return self._uncounted(MASKS, BitForm.of(x) or Exact(x, facts.nbytes), facts.nbytes)
+        is_small = x.ndim < LEAST_RANK and x.is_floating_point()
+        if is_small and (self._losses is None or self._losses.behind_network):  # nothing else has to be known
+            self._warn_of_compiled_code()
+            return self._uncounted(SMALL, Exact(x, facts.nbytes), facts.nbytes)
         tensor = self._described(facts)
         if not x.is_floating_point():
             kind = COMPLEX if x.is_complex() else integers_of(tensor.consumer)
             return self._uncounted(kind, Exact(x, facts.nbytes))
-        if x.ndim < LEAST_RANK:
-            return self._uncounted(SMALL, Exact(x, facts.nbytes))
+        if is_small:
+            return self._uncounted(SMALL, Exact(x, facts.nbytes), facts.nbytes)
         if _PARAMETRIZATION in tensor.module.split("."):
             return self._uncounted(WEIGHTS, Exact(x, facts.nbytes))
         auxiliary = made_for_itself(facts)
-        may_be_mask = tensor.consumer in _MASKING if auxiliary else tensor.consumer == "mul" and not x.requires_grad
+        masking = operation is not None and tensor.consumer in _MASKING and not without_dropout(operation)
+        may_be_mask = masking if auxiliary else tensor.consumer == "mul" and not x.requires_grad
         mask = BitForm.of(x) if may_be_mask else None
         if mask is not None:
             form, kind = (mask, BITS) if self._compression.companions else (Exact(x), EXACT)
@@ -356,10 +372,9 @@ class Session:
 
     def _described(self, facts: Facts) -> SavedTensor:
         """Return the properties of a tensor that rules test."""
-        x, operation, (modules, compiled) = facts.tensor, facts.operation, running()
-        if compiled and self._may_be_compiled:
-            self._may_be_compiled = False
-            warnings.warn(RUNS_EAGERLY, stacklevel=1)
+        x, operation = facts.tensor, facts.operation
+        self._warn_of_compiled_code()
+        modules = running_modules(self._module_names)
         consumer = operation.name if operation is not None else CHECKPOINT if checkpoint_saves() else UNKNOWN
         # A checkpoint recomputes from one reconstruction, so that the error is that of an input of the model.
         smooth = bears_errors(operation, x) if operation is not None else consumer == CHECKPOINT
@@ -367,6 +382,16 @@ class Session:
         loss = self._losses is not None and consumer != CHECKPOINT and self._losses.running(modules)
         module = self._module_name(modules)
         return SavedTensor(producer(x), consumer, facts.layout.size, x.dtype, module, smooth, function, loss)
+
+    def _warn_of_compiled_code(self) -> None:
+        """Warn, once, if compiled code saves a tensor."""
+        if self._may_be_compiled and runs_compiled():
+            self._may_be_compiled = False
+            warnings.warn(RUNS_EAGERLY, stacklevel=1)
+
+    def _running_module(self) -> str:
+        """Return the name of the innermost running module of the model."""
+        return self._module_name(running_modules(self._module_names))
 
     def _module_name(self, modules: Sequence[nn.Module]) -> str:
         """Return the name of the innermost of the running modules that is in the model; empty outside all of them."""

@@ -5,7 +5,7 @@
 #define LINE_MIN CDU_DMA_COMPLETION_SIZE
 #define LINE_MAX 4096u
 
-/* Errors that cost a job its record; after all others the engine stands still. */
+/* Errors that cost a job its record; after all other errors the engine stops. */
 #define LOSSES (CDU_DMA_ERRORS_DESCRIPTOR | CDU_DMA_ERRORS_COMPLETION)
 
 static uint32_t ring_read(const struct cdu_dma_ring *ring, uint32_t offset)
@@ -31,7 +31,7 @@ static uint32_t get(const volatile uint8_t *place)
     return (uint32_t)place[0] | (uint32_t)place[1] << 8 | (uint32_t)place[2] << 16 | (uint32_t)place[3] << 24;
 }
 
-/* Where the descriptor of a job, and where its record, lies in the memory of its ring. */
+/* Offsets of a job's descriptor and record in the memory of its ring. */
 static uint32_t descriptor_offset(const struct cdu_dma_ring *ring, uint32_t job)
 {
     return (job & ((1u << ring->log2) - 1u)) * CDU_DMA_DESCRIPTOR_SIZE;
@@ -44,7 +44,7 @@ static uint32_t record_offset(const struct cdu_dma_ring *ring, uint32_t job)
     return CDU_DMA_RING_RECORDS(ring->log2, ring->line) + place * CDU_DMA_RING_LINE(ring->line);
 }
 
-/* Whether the engine may work with the ring as it is described. */
+/* Returns whether the engine may work with the ring as it is described. */
 static int is_ring(const struct cdu_dma_ring *ring)
 {
     const uint32_t line = CDU_DMA_RING_LINE(ring->line), alignment = CDU_DMA_RING_ALIGNMENT(line);
@@ -59,7 +59,7 @@ static int is_ring(const struct cdu_dma_ring *ring)
     return ring->address < end && CDU_DMA_RING_BYTES(ring->log2, line) <= end - ring->address;
 }
 
-/* Whether the engine's registers hold this ring. */
+/* Returns whether the engine's registers hold this ring. */
 static int holds_ring(const struct cdu_dma_ring *ring)
 {
     return ring_read(ring, CDU_DMA_RING_LOW) == (uint32_t)ring->address
@@ -67,7 +67,7 @@ static int holds_ring(const struct cdu_dma_ring *ring)
            && ring_read(ring, CDU_DMA_RING_SIZE) == ring->log2;
 }
 
-/* Fetches no further descriptor, and waits until those that were fetched have come to their end: whether they have. */
+/* Stops fetching descriptors and waits for the fetched jobs; returns whether all of them have ended. */
 static int stop(const struct cdu_dma_ring *ring)
 {
     uint32_t polls;
@@ -79,7 +79,7 @@ static int stop(const struct cdu_dma_ring *ring)
     return 0;
 }
 
-/* Whether the record of the oldest job is in memory: one of an earlier lap, or of another ring, has another number. */
+/* Returns whether the record of the oldest job is in memory: a record of an earlier lap or another ring has another number. */
 static int is_there(const struct cdu_dma_ring *ring)
 {
     const volatile uint8_t *record = ring->memory + record_offset(ring, ring->taken);
@@ -88,7 +88,7 @@ static int is_there(const struct cdu_dma_ring *ring)
     return get(record + CDU_DMA_COMPLETION_DONE) != 0 && get(record + CDU_DMA_COMPLETION_JOB) == ring->taken;
 }
 
-/* OK where the engine may still write the record of the oldest job, or why it does not. */
+/* Returns OK if the engine may still write the record of the oldest job, otherwise the reason why not. */
 static enum cdu_dma_result outlook(const struct cdu_dma_ring *ring)
 {
     const int is_next = ring_read(ring, CDU_DMA_HEAD) == ring->taken && holds_ring(ring);
@@ -180,7 +180,7 @@ enum cdu_dma_result cdu_dma_take(struct cdu_dma_ring *ring, struct cdu_dma_recor
     while (!is_there(ring)) {
         const enum cdu_dma_result result = outlook(ring);
 
-        /* A record is in memory before HEAD passes its job: one that is not there then never comes. */
+        /* A record is in memory before HEAD passes its job: a record that is missing by then never comes. */
         if (result == CDU_DMA_LOST && !is_there(ring)) {
             ring_write(ring, CDU_DMA_ERRORS, LOSSES);
             ring->taken++;
@@ -194,7 +194,7 @@ enum cdu_dma_result cdu_dma_take(struct cdu_dma_ring *ring, struct cdu_dma_recor
         }
     }
     found = ring->memory + record_offset(ring, ring->taken);
-    cdu_memory_fetch(found, CDU_DMA_RING_LINE(ring->line)); /* what was read with `done` may be older than it */
+    cdu_memory_fetch(found, CDU_DMA_RING_LINE(ring->line)); /* bytes that were read with `done` may be older than `done` */
     record->job = ring->taken;
     record->tag = get(found + CDU_DMA_COMPLETION_TAG);
     record->errors = get(found + CDU_DMA_COMPLETION_ERRORS);

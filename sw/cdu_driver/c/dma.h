@@ -21,7 +21,7 @@ extern "C" {
 #define CDU_DMA_LINE 64u
 #endif
 
-/* Reads of STATUS for which cdu_dma_open and cdu_dma_close wait for the engine to stand still. */
+/* Reads of STATUS for which cdu_dma_open and cdu_dma_close wait for the engine to stop. */
 #ifndef CDU_DMA_STOP_POLLS
 #define CDU_DMA_STOP_POLLS 1000000u
 #endif
@@ -30,22 +30,22 @@ uint32_t cdu_read(uint32_t address);
 void cdu_write(uint32_t address, uint32_t value);
 void cdu_wait_interrupt(void); /* returns when the interrupt line is high */
 
-/* When this returns, the engine reads from these bytes what the program wrote there; register writes that follow come after it. */
+/* Makes the program's writes to these bytes visible to the engine, before any register write that follows. */
 void cdu_memory_publish(const volatile void *memory, uint32_t bytes);
 
-/* When this returns, the program reads from these bytes what the engine wrote there, as it is now or later. */
+/* Makes the engine's writes to these bytes, up to now, visible to the program. */
 void cdu_memory_fetch(const volatile void *memory, uint32_t bytes);
 
 enum cdu_dma_result {
     CDU_DMA_OK,
     CDU_DMA_NO_UNIT,  /* no unit with an engine, another major version of its registers, or registers that keep nothing */
-    CDU_DMA_BAD_RING, /* base, memory, address, log2 or line are none that a ring may have */
+    CDU_DMA_BAD_RING, /* base, memory, address, log2 or line is not allowed for a ring */
     CDU_DMA_FULL,     /* take the record of an earlier job first */
-    CDU_DMA_FAILED,   /* the record says what was wrong with the job; the next ones are not touched */
+    CDU_DMA_FAILED,   /* the record tells the errors of the job; later jobs are not affected */
     CDU_DMA_LOST,     /* the job has no record: memory refused it or the descriptor, or the ring was stopped before the job */
     CDU_DMA_EMPTY,    /* no job is under way whose record could be taken */
-    CDU_DMA_BUSY,     /* the engine did not stand still within CDU_DMA_STOP_POLLS: memory owes it an answer */
-    CDU_DMA_REFUSED,  /* the engine has refused TAIL or the ring and stands still, ERRORS says why: open the ring again */
+    CDU_DMA_BUSY,     /* the engine did not stop within CDU_DMA_STOP_POLLS reads: it waits for an answer of memory */
+    CDU_DMA_REFUSED,  /* the engine refused TAIL or the ring and stopped, ERRORS tells the reason: open the ring again */
     CDU_DMA_NOT_OPEN, /* open the ring first */
     CDU_DMA_NULL      /* a pointer is null */
 };
@@ -63,7 +63,7 @@ struct cdu_dma_job {
     const uint8_t *shifts; /* CDU_DMA_DESCRIPTOR_SHIFTS_SIZE bytes, or none */
 };
 
-/* What became of a job; the members are those of a completion record. */
+/* Result of a job; the members are those of a completion record. */
 struct cdu_dma_record {
     uint32_t job, tag, errors, unit_errors, cycles, bytes;
 };

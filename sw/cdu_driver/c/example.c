@@ -11,7 +11,7 @@
 #endif
 #include CDU_HEADER
 
-/* Reads of STATUS for which cdu_open(), and all others after an error, wait for what is left of forgotten jobs. */
+/* Reads of STATUS for which cdu_open(), and all other calls after an error, wait for the rest of forgotten jobs. */
 #ifndef CDU_STOP_POLLS
 #define CDU_STOP_POLLS 1000000u
 #endif
@@ -27,7 +27,7 @@ enum cdu_result {
     CDU_REFUSED,  /* the counts do not fit together, or there is no CRC in this unit */
     CDU_LOST,     /* an error in the data, or a timeout: all jobs are forgotten, start them again */
     CDU_FAILED,   /* an error in the data of this job: start it again; the next ones are not touched */
-    CDU_BUSY,     /* all jobs are forgotten, but a source or sink has not ended its packet: let it, then call cdu_open() */
+    CDU_BUSY,     /* all jobs are forgotten, but a source or sink has not ended its packet: let it end, then call cdu_open() */
     CDU_EMPTY     /* no job is under way, and no record waits */
 };
 
@@ -39,7 +39,7 @@ struct cdu_job {
     uint8_t crc;                             /* 1: the payload has its CRC-32 as four more bytes, in units with payload_crc */
 };
 
-/* What became of a job, in units with completions. */
+/* Result of a job, in units with completions. */
 struct cdu_record {
     uint32_t job;    /* jobs started before it since reset, modulo 65536 */
     uint32_t bytes;  /* of its payload, without the CRC */
@@ -61,19 +61,19 @@ static int has_records(void)
     return CDU_ARRAY_COMPLETIONS_GET(cdu_read(CDU_ARRAY)) != 0;
 }
 
-/* Errors after which all jobs are forgotten: those that no record tells. */
+/* Errors after which all jobs are forgotten: no record tells them. */
 static uint32_t fatal_errors(void)
 {
     return has_records() ? ~(uint32_t)CDU_CHANNEL_COMPLETION_ERRORS_ALL : ~(uint32_t)0;
 }
 
-/* Forgets all jobs and clears errors and interrupts; CDU_BUSY where that takes longer than CDU_STOP_POLLS. */
+/* Forgets all jobs, clears errors and interrupts; returns CDU_BUSY if that takes more than CDU_STOP_POLLS reads. */
 static enum cdu_result forget_jobs(void)
 {
     const uint32_t left = CDU_CHANNEL_STATUS_BUSY | CDU_CHANNEL_STATUS_FLUSHING | CDU_CHANNEL_STATUS_DRAINING;
     uint32_t polls;
 
-    /* Stop the DMA engines here, but let the one at m_axis take, and throw away, what is left of a packet up to TLAST. */
+    /* Stop the DMA engines here, but let the engine at m_axis take and discard the rest of a packet up to TLAST. */
     channel_write(CDU_CHANNEL_CONTROL, CDU_CHANNEL_CONTROL_ABORT | CDU_CHANNEL_CONTROL_FLUSH);
     for (polls = 0; channel_read(CDU_CHANNEL_STATUS) & left; polls++)
         if (polls == CDU_STOP_POLLS)

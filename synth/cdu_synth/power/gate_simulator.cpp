@@ -67,8 +67,8 @@ void transfer(const Netlist &netlist, Stream &stream) {
 
 }  // namespace
 
-// Cycles until all streams have moved their words, at most `cycles`; returns how many passed. Counts where `counts` is given:
-// the first cycle, which has none before it, counts no changes.
+// Runs cycles until all streams have moved their words, at most `cycles`; returns the number that passed. Counts changes into
+// `counts` if given; the first cycle, which has none before it, counts none.
 extern "C" uint64_t run(const Netlist *netlist, Stream *streams, uint32_t stream_count, uint64_t cycles, Counts *counts) {
     std::vector<uint8_t> before(netlist->net_count), next(netlist->flip_flop_count);
     uint64_t passed = 0;

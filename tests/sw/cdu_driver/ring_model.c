@@ -25,7 +25,7 @@
         } \
     } while (0)
 
-/* What the processor sees, what it had when its line was filled or written back, and what the engine sees. */
+/* Memory as the processor sees it, as it was when a line was last filled or written back, and as the engine sees it. */
 static _Alignas(PAGE) uint8_t seen[SIZE];
 static uint8_t filled[SIZE], memory[SIZE];
 static uint32_t cache_line, state;
@@ -44,7 +44,7 @@ static uint32_t draw(uint32_t bound)
     return (state >> 8) % bound;
 }
 
-/* What becomes of a job with a tag: every fourth has errors. */
+/* Returns the errors of a job with a tag: every fourth job has none. */
 static uint32_t errors_of(uint32_t tag)
 {
     return tag % 4u ? 0 : tag | 1u;
@@ -316,7 +316,7 @@ static struct cdu_dma_ring ring_at(uint32_t offset, uint32_t log2, uint32_t line
 
 static const struct cdu_dma_job JOB = {.mode = 1, .n = 1, .c = 1, .h = 1, .w = 8};
 
-/* Takes a record and compares it with what its job has to come to. */
+/* Takes a record and compares it with the expected one of its job. */
 static void take(struct cdu_dma_ring *ring, uint32_t tag)
 {
     struct cdu_dma_record record = {0, 0, 0, 0, 0, 0};
@@ -369,7 +369,7 @@ static void traffic(uint32_t ring_line, uint32_t log2, uint32_t first)
     CHECK(cdu_dma_close(&ring) == CDU_DMA_OK && !engine.enable, "close");
 }
 
-/* A call that has to be refused without a write to the engine or to memory, and without a change of the ring. */
+/* Makes a call that must be refused without a write to the engine or to memory, and without a change of the ring. */
 #define REFUSED(call, wanted, ring, writes_allowed) \
     do { \
         const struct cdu_dma_ring before = ring; \
@@ -440,7 +440,7 @@ static void misuse(void)
     REFUSED(cdu_dma_open(&ring), CDU_DMA_NO_UNIT, ring, 5u);
     engine.absent = 0;
 
-    /* Nothing under way: at the beginning, and a lap later, with the records of the last one in memory. */
+    /* Closes with nothing under way: at the beginning, and a lap later, with the records of the last one in memory. */
     CHECK(cdu_dma_open(&ring) == CDU_DMA_OK, "open");
     REFUSED(cdu_dma_take(&ring, &record), CDU_DMA_EMPTY, ring, 0u);
     for (i = 1; i <= 8; i++) {
@@ -467,7 +467,7 @@ static void misuse(void)
     CHECK(cdu_dma_submit(&ring, &JOB, 77) == CDU_DMA_OK, "submit");
     take(&ring, 77);
 
-    /* A closed ring has the records of what was run; all other jobs are lost, and nobody waits for them. */
+    /* A closed ring has the records of the jobs that were run; all other jobs are lost, and no call waits for them. */
     for (i = 1; i <= 3; i++)
         CHECK(cdu_dma_submit(&ring, &JOB, i) == CDU_DMA_OK, "submit");
     take(&ring, 1);
@@ -503,7 +503,7 @@ static void misuse(void)
     engine.control = 0;
     CHECK(cdu_dma_take(&ring, &record) == CDU_DMA_LOST, "a job of a ring that was stopped");
 
-    /* A refusal halts the engine: told, nothing is lost, and open goes on. */
+    /* A refusal halts the engine: the call tells it, nothing is lost, and open goes on. */
     CHECK(cdu_dma_open(&ring) == CDU_DMA_OK, "open");
     engine.errors = CDU_DMA_ERRORS_OWNED;
     CHECK(cdu_dma_submit(&ring, &JOB, 6) == CDU_DMA_OK, "submit");
@@ -517,7 +517,7 @@ static void misuse(void)
     CHECK(cdu_dma_submit(&ring, &JOB, 9) == CDU_DMA_OK, "submit");
     take(&ring, 9);
 
-    /* An engine that never stops: whoever waits for it comes back, and it works again when it does. */
+    /* An engine that never stops: calls that wait for it return, and it works again when it stops. */
     CHECK(cdu_dma_submit(&ring, &JOB, 10) == CDU_DMA_OK, "submit");
     engine.hangs = 1;
     REFUSED(cdu_dma_open(&other), CDU_DMA_BUSY, other, 1u);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -91,16 +91,19 @@ def score(
     return Score(block, tuple(found))
 
 
-def _failing_test(simulation: Simulation, block: str, manifest: Path, folder: Path, seed: int, number: int) -> str:
-    """Return the first test that a mutant fails; empty if it passes all."""
+def _failing_test(
+    simulation: Simulation, block: str, manifest: Path, folder: Path, seed: int, number: int, tests: Sequence[str] = ()
+) -> str:
+    """Return the first test, among ``tests`` or all, that a mutant fails; empty if it passes all."""
     place = folder / "runs" / str(number)
     records = place / "records.jsonl"
     records.unlink(missing_ok=True)
     with regression.bench_variables(manifest, block, records, seed=seed) as told:
         variables = {**told, "COCOTB_MAX_FAILURES": "1"}
-        found = simulation.run(record(block).modules, variables, folder=place, arguments=[f"+{mutants.ARGUMENT}={number}"])
-    tests = results.read(block, found, records, seed, "", "the simulation ended without results")
-    return next((test.name for test in tests if test.status == results.FAILED), "")
+        chosen, arguments = regression.test_filter(tests), [f"+{mutants.ARGUMENT}={number}"]
+        found = simulation.run(record(block).modules, variables, chosen, folder=place, arguments=arguments)
+    read = results.read(block, found, records, seed, "", "the simulation ended without results")
+    return next((test.name for test in read if test.status == results.FAILED), "")
 
 
 def _fate(mutant: Mutant, failing: str, *, block: str, config: CduConfig, folder: Path) -> Fate:

@@ -39,6 +39,7 @@ class PlannedRun:
     block: str  #: one of WHOLE for the whole unit
     config: CduConfig
     parameters: tuple[tuple[str, Any], ...]  #: differences from the given configuration
+    tests: tuple[str, ...] = ()  #: names of its tests; all if empty
 
     @property
     def label(self) -> str:

@@ -28,7 +28,9 @@ from cdu_verif.simulation import coverage, simulators
 from cdu_verif.simulation.bench import BLOCK, CASES, LEVEL, MANIFEST, RECORDS, SEED, STEPS
 from cdu_verif.simulation.simulators import BuildError, Simulation
 
-LEVELS = ("quick", "full")
+#: Level at which the runs of a block share test parameters: :func:`cdu_verif.regression.shares.shared`.
+PAIRS = "pairs"
+LEVELS = (PAIRS, "quick", "full")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class RunSettings:
     folder: Path  #: folder in which simulations are built and run
     simulator: str = "verilator"  #: or ``icarus``
     seed: int = 1  #: seed of all random stimulus
-    level: str = "quick"  #: or ``full``: more parameter sets and longer tests
+    level: str = "quick"  #: or ``pairs``: fewer tests of each parameter set; or ``full``: more parameter sets and longer tests
     waves: str | None = None  #: format in which waveforms are recorded, ``fst`` or ``vcd``; with Verilator only
     coverage: bool = False  #: count lines, branches, toggles and expressions; with Verilator only
     tests: tuple[str, ...] = ()  #: names of tests; all if empty
@@ -164,7 +166,7 @@ def simulate(run: PlannedRun, settings: RunSettings, mutate: Callable[[str], str
         simulation.build()
     except BuildError as error:
         return RunOutcome([TestResult(run.label, "build", FAILED, settings.seed, 0.0, str(error), repeat=repeat)], {})
-    chosen = "|".join(rf"\.{re.escape(test)}$" for test in settings.tests) or None
+    chosen = test_filter(settings.tests or run.tests)
     with bench_variables(
         paths[".json"], run.block, records.resolve(), seed=settings.seed, full=settings.full, steps=settings.steps
     ) as variables:
@@ -176,6 +178,11 @@ def simulate(run: PlannedRun, settings: RunSettings, mutate: Callable[[str], str
         tests = [replace(test, message=f"{violated}; {test.message}") if test.status == FAILED else test for test in tests]
     counts = simulation.coverage_file
     return RunOutcome(tests, coverage.summary(coverage.read(counts)) if settings.coverage and counts.is_file() else {})
+
+
+def test_filter(names: Sequence[str]) -> str | None:
+    """Return the filter of cocotb for tests of these names; None, which stands for all, without names."""
+    return "|".join(rf"\.{re.escape(name)}$" for name in names) or None
 
 
 def _violated(log: Path) -> str:

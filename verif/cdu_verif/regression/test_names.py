@@ -17,9 +17,10 @@ from cdu_spec.config import CduConfig
 from cdu_verif.simulation.bench import BLOCK, MANIFEST
 
 
-def names(block: str, config: CduConfig, modules: Sequence[str]) -> set[str]:
+def names(block: str, config: CduConfig, modules: Sequence[str], *, skipped: bool = True) -> set[str]:
     """Return the names of the tests in the modules of a block, in the form that reports have.
 
+    Without ``skipped`` those that such a block skips are left out.
     Benches read their block and its parameters when they are imported, so the imported modules are dropped afterwards.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -28,7 +29,7 @@ def names(block: str, config: CduConfig, modules: Sequence[str]) -> set[str]:
         settings = {MANIFEST: str(manifest), BLOCK: block}
         with mock.patch.dict(os.environ, settings):
             found = [_fresh(module) for module in modules]
-    return {one.name for module in found for test in module.values() for one in _generated(test)}
+    return {one.name for module in found for test in module.values() for one in _generated(test) if skipped or not one.skip}
 
 
 def _fresh(module: str) -> dict[str, Any]:

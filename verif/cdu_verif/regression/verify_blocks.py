@@ -11,7 +11,7 @@ from cdu_tools.files import make_folder
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
-from cdu_verif.regression import plan, regression, results
+from cdu_verif.regression import plan, regression, results, shares
 from cdu_verif.regression.regression import RunSettings
 
 
@@ -62,6 +62,8 @@ def verify_blocks(settings: VerifySettings, progress: Progress | None = None) ->
     ``failed`` of the report has every test that fails and the command that repeats it.
     """
     shown, runs, how = progress or Silent(), settings.runs, settings.how
+    if how.level == regression.PAIRS and not how.tests and not settings.training:
+        runs = shares.shared(runs)
     make_folder(how.folder)
     shown.say(f"{len(runs)} simulations with {how.simulator}, seed {how.seed}")
     tests, covered = regression.regress(runs, how, lambda test: shown.say(f"{test.status:4}  {test.group:44} {test.name}"))

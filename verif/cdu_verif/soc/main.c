@@ -12,7 +12,7 @@
 volatile uint32_t interrupts; /* the handler counts */
 static uint8_t memory[2][CDU_DMA_RING_BYTES(LOG2, 0)] __attribute__((aligned(CDU_DMA_DESCRIPTOR_SIZE)));
 
-/* The compiler may call it, and there is no library. */
+/* The compiler may call memset or memcpy, and there is no library. */
 void *memset(void *place, int value, size_t bytes)
 {
     uint8_t *next = place;
@@ -32,7 +32,7 @@ void cdu_write(uint32_t address, uint32_t value)
     *(volatile uint32_t *)(REGISTERS + address) = value;
 }
 
-/* There is no cache between the processor and the memory that the engine sees, so that the order of accesses is all. */
+/* Order of accesses is enough: there is no cache between the processor and the memory that the engine sees. */
 void cdu_memory_publish(const volatile void *place, uint32_t bytes)
 {
     (void)place, (void)bytes;
@@ -103,7 +103,7 @@ static void work(struct cdu_dma_ring *compress, struct cdu_dma_ring *decompress,
     task->interrupts = interrupts;
 }
 
-/* 0 when all tasks were run; what they came to stands in them. */
+/* Returns 0 when all tasks were run; their memory holds the results. */
 int main(void)
 {
     struct cdu_dma_ring compress = {

@@ -1,4 +1,4 @@
-// The system in a simulation, which ends when the program writes to the address for that.
+// The system in a simulation, which ends when the program writes to the address that ends it.
 // +image=FILE and +dump=FILE: what memory holds at the beginning and at the end, a word of 64 bits in each line.
 module simulation;
   parameter WORD_BITS = 15;

@@ -1,4 +1,4 @@
-/* From reset to main, and the way of the interrupt. */
+/* Entry after reset, which calls main, and the entry of the interrupt. */
     .option arch, +zicsr
     .section .start, "ax"
     .global _start

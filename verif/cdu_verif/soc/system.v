@@ -1,10 +1,10 @@
-// A processor, memory, and a unit behind its DMA engine: what a simulation and an FPGA have in common.
+// A processor, memory, and a unit behind its DMA engine: the part that a simulation and an FPGA share.
 module system #(
     parameter WORD_BITS = 15
 ) (
     input wire clk,
     input wire rst,
-    // High for a cycle when the program writes to the address for that, and what it writes
+    // High for a cycle when the program writes to the address that ends a run, and the value it writes
     output wire exit,
     output wire [31:0] exit_code
 );
@@ -57,7 +57,7 @@ module system #(
       .s_axil_rdata(l_rdata), .s_axil_rresp(l_rresp), .s_axil_rvalid(l_rvalid), .s_axil_rready(l_rready)
   );
 
-  // What joins them
+  // Wires between the parts
   wire [WORD_BITS-1:0] ram_word;
   wire [7:0] ram_strobe;
   wire [63:0] ram_wdata;

@@ -21,7 +21,7 @@ inline Shorts scaled16(Floats x, double k) {
     return __builtin_convertvector(scaled<-LIMIT, LIMIT - 1>(x, k), Shorts);
 }
 
-// f(row of the block, its scale's number, its 8 values); a block is filled up with the last value of each row and the last row.
+// Calls f(row of the block, number of its scale, its 8 values); the last value of each row and the last row fill up a block.
 template <class T, class F> inline void rows_of(const T* x, int64_t columns, const Place& place, F f) {
     for (int64_t row = 0; row < BLOCK_SIDE; ++row) {
         int64_t there = std::min(row, place.height - 1);
@@ -37,7 +37,7 @@ inline std::pair<int32_t, int32_t> least_and_greatest(const Shorts* values, int 
     return {lowest, highest};
 }
 
-// (sum + 32) >> 6
+// Returns (sum + 32) >> 6.
 inline int32_t mean_of(const Shorts* values) {
     Ints sums = {};
     for (int row = 0; row < BLOCK_SIDE; ++row) sums += __builtin_convertvector(values[row], Ints);
@@ -46,7 +46,7 @@ inline int32_t mean_of(const Shorts* values) {
     return sum >> bit_length(BLOCK_VALUES - 1);
 }
 
-// Halves added to each other until one number is left.
+// Adds halves to each other until one number is left.
 inline float added_up(Floats x) {
     x += __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3);
     x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5);
@@ -65,7 +65,7 @@ inline uint8_t* write_head(uint8_t* out, const Range& range) {
     return out;
 }
 
-// Reads a head with a found step; false for one that no encoder writes.
+// Reads a head with a found step; returns false for one that no encoder writes.
 inline bool read_head(const uint8_t* head, int levels, Range& range) {
     range = {load<int16_t>(head), head[LOW_BYTES], head[LOW_BYTES + 1]};
     return range.mantissa >= 1 && range.exponent <= MAX_EXPONENT &&
@@ -153,7 +153,7 @@ void division_encode(const void* x, int format, int64_t rows, int64_t columns, i
     });
 }
 
-// The inverse; false when a head has a step that no encoder writes.
+// Decodes blocks; returns false when a head has a step that no encoder writes.
 bool division_decode(const uint8_t* payload, int format, int64_t rows, int64_t columns, int64_t channel_rows, const float* r,
                      int bits, int step_log2, bool block_range, void* y, int threads) {
     Blocks blocks{rows, columns, channel_rows};
@@ -217,7 +217,7 @@ void actnn_encode(const void* x, int format, int64_t count, float k, int bits, b
     });
 }
 
-// The inverse; false when a head has a step that no encoder writes.
+// Decodes groups; returns false when a head has a step that no encoder writes.
 bool actnn_decode(const uint8_t* payload, int format, int64_t count, float r, int bits, void* y, int threads) {
     int64_t groups = pieces(count, GROUP_VALUES), head = LOW_BYTES + STEP_BYTES, size = head + GROUP_ROWS * bits;
     CodePacker packer(bits);

@@ -140,7 +140,7 @@ struct CodePacker {
     }
 
   private:
-    // A row of codes; what has the length of a number is moved as one.
+    // A row of codes; codes that fill a whole number are moved as one.
     uint64_t read(const uint8_t* from) const {
         if (bits == 1) return *from;
         if (bits == 2) return load<uint16_t>(from);
@@ -160,7 +160,7 @@ struct CodePacker {
     }
 };
 
-// `count` codes without gaps; zeros fill up the last byte. There are LANES bytes behind the codes that may be changed.
+// Packs `count` codes without gaps; zeros fill up the last byte. LANES bytes behind the codes may be changed.
 inline void pack_some(const CodePacker& packer, uint8_t* codes, int64_t count, uint8_t* packed) {
     int64_t rows = count / LANES;
     for (int64_t row = 0; row < rows; ++row) packer.pack(load<Codes>(codes + row * LANES), packed + row * packer.bits);
@@ -172,7 +172,7 @@ inline void pack_some(const CodePacker& packer, uint8_t* codes, int64_t count, u
     }
 }
 
-// The inverse; `codes` has room for whole rows.
+// Unpacks codes; `codes` has room for whole rows.
 inline void unpack_some(const CodePacker& packer, const uint8_t* packed, int64_t count, uint8_t* codes) {
     int64_t rows = count / LANES;
     for (int64_t row = 0; row < rows; ++row) store(codes + row * LANES, packer.unpack(packed + row * packer.bits));

@@ -8,14 +8,16 @@ from typing import Any
 
 import torch
 from cdu_spec.affine import AffineSettings
+from cdu_spec.bitstream import Header
 from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from torch import Tensor
 
 from actcodec.backends.job import DTYPES, Job
 from actcodec.backends.native import blocks, entropy, groups, predicted, ranges, rows, signs, statistics, steps
 from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
-from actcodec.backends.native.modes import DECODERS, ENCODERS
+from actcodec.backends.native.modes import DECODERS, ENCODERS, compress_rows, decode_rows
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.golden import block_statistics, channel_statistics, entropy_decoder, entropy_encoder, sfpr
 from actcodec.golden import codes as golden_codes
@@ -25,6 +27,7 @@ from actcodec.golden import floating as golden
 IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
     {
         sfpr.channel_maxima: statistics.channel_maxima,
+        sfpr.scales_of: statistics.scales_of,
         block_statistics.residual_maxima: statistics.residual_maxima,
         channel_statistics.channel_edges: statistics.channel_edges,
         channel_statistics.channel_sums: statistics.channel_sums,
@@ -80,6 +83,23 @@ class NativeBackend(TorchBackend):
         if job.mode not in ENCODERS or (isinstance(job.how, AffineSettings) and job.how.statistics):
             return super().compress_tensor(x, view, job)
         return ENCODERS[job.mode](x, view, job)
+
+    def compress_scaled(self, x: Tensor, view: MatrixView, S: float, scale_bits: int) -> tuple[Tensor, Tensor] | None:  # noqa: N803
+        """Implement :class:`~actcodec.backends.backend.Backend` in mode sfpr."""
+        if view.mode is not Mode.SFPR:
+            return None
+        return compress_rows(host(x), view, statistics.scale_rule(S, scale_bits, x.dtype))
+
+    def decompress_stream(
+        self, header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor
+    ) -> Tensor:
+        """Implement :class:`~actcodec.backends.backend.Backend`; mode sfpr needs no job."""
+        view = header.view
+        if header.mode is not Mode.SFPR or payload.numel() != view.payload_bounds(header.dtype)[0]:
+            return super().decompress_stream(header, shifts, reciprocals, payload, offsets)
+        y = torch.empty(header.shape, dtype=DTYPES[header.dtype])
+        decode_rows(host(payload), view, host(reciprocals), y)
+        return y
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
         """Implement :class:`~actcodec.backends.backend.Backend`; the golden model reports errors in a payload."""

@@ -7,7 +7,7 @@
 
 namespace cdu {
 
-// Most bits that are read at once, and written.
+// Largest numbers of bits that one call reads and writes.
 constexpr int MOST_READ = 56, MOST_WRITTEN = 32;
 
 // Bits from number `first` on of a stream that is zeros; others write what stands before and behind.
@@ -15,7 +15,7 @@ class BitWriter {
   public:
     BitWriter(uint8_t* stream, int64_t first) : to_(stream + first / 8), left_(int(first % 8)), shared_(left_) {}
 
-    // Up to MOST_WRITTEN bits; those above are zeros.
+    // Appends `count` bits, up to MOST_WRITTEN; the bits above must be zeros.
     void put(uint64_t bits, int count) {
         held_ |= bits << left_;
         left_ += count;
@@ -60,7 +60,7 @@ class BitReader {
   public:
     BitReader(const uint8_t* stream, int64_t size, int64_t first) : stream_(stream), size_(size), bit_(first) {}
 
-    // Up to MOST_READ bits.
+    // Reads the next `count` bits, up to MOST_READ.
     uint64_t get(int count) {
         uint64_t word = 0;
         int64_t at = bit_ / 8;
@@ -73,7 +73,7 @@ class BitReader {
         return word;
     }
 
-    // So many codes, up to eight, and zeros.
+    // Reads the next `count` codes, up to eight; zeros fill the other places.
     Codes get(int count, const CodePacker& packer) {
         int bits = count * packer.bits;
         if (bits <= MOST_READ) return packer.apart(get(bits));

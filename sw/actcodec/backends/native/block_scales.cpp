@@ -14,7 +14,7 @@ struct Element {
     int exponent_bits, fraction_bits, greatest;
     int bits = 1 + exponent_bits + fraction_bits + !exponent_bits, bias = (1 << (exponent_bits - 1 + !exponent_bits)) - 1;
 
-    // Rounded to nearest, ties to even, limited.
+    // Rounds to nearest, ties to even, and limits.
     Ints codes(Floats scaled) const { return exponent_bits ? numbers(std::bit_cast<Ints>(scaled)) : integers(scaled); }
 
     Ints numbers(Ints patterns) const {
@@ -41,7 +41,7 @@ float power_of_two(int exponent) {
     return std::bit_cast<float>(exponent < 1 - BIAS ? 1 << (FRACTION - 1) : (exponent + BIAS) << FRACTION);
 }
 
-// Zeros of the same sign for subnormal numbers.
+// Turns subnormal numbers into zeros of the same sign.
 Floats flushed(Floats values) {
     Ints patterns = std::bit_cast<Ints>(values);
     return std::bit_cast<Floats>((patterns & MAGNITUDE) > (1 << FRACTION) - 1 ? patterns : patterns & ~MAGNITUDE);
@@ -63,7 +63,7 @@ template <int VALUES, bool FLUSHED> struct Block {
         for (int i = 0; i < LANES; ++i) largest = std::max(largest, most[i]);
     }
 
-    // The codes behind the scale.
+    // Writes the codes behind the scale.
     void code(float factor, const Element& element, const CodePacker& packer, uint8_t* out) const {
         for (int i = 0; i < VALUES; i += LANES, out += element.bits)
             packer.pack(narrowed<Codes>(element.codes(load<Floats>(values + i) * factor)), out);
@@ -78,14 +78,14 @@ Floats limited(Floats values, float most) {
     return values == values ? values : Floats{} + std::bit_cast<float>(INFINITE | 1 << (FRACTION - 1));
 }
 
-// body(number) for so many blocks.
+// Calls body(number) for each block.
 template <class Body> void each_block(int64_t blocks, int threads, Body body) {
     parallel(pieces(blocks, BLOCKS_PER_PIECE), threads, [&](int64_t piece) {
         for (int64_t block = piece * BLOCKS_PER_PIECE; block < std::min(blocks, (piece + 1) * BLOCKS_PER_PIECE); ++block) body(block);
     });
 }
 
-// Blocks to values; factor(scale byte) is what codes are multiplied by.
+// Decodes blocks; factor(scale byte) is the factor of the codes.
 template <int VALUES, bool FLUSHED, class Factor>
 void decode(const uint8_t* payload, int format, int64_t count, int bits, const float* numbers, float most, void* y, int threads,
             Factor factor) {

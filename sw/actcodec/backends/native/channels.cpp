@@ -42,6 +42,11 @@ struct Sums {
     int64_t values, squares;
 };
 
+// Sum of the squares of a channel's values, and what it would be if each piece of a row had nothing but its mean.
+struct Powers {
+    double whole, means;
+};
+
 }  // namespace
 
 extern "C" {
@@ -65,6 +70,56 @@ void channel_edges(const void* x, int format, int64_t outer, int64_t channels, i
         auto found = of_channels(static_cast<const T*>(x), outer, channels, inner, none, threads, add, join);
         for (int64_t channel = 0; channel < channels; ++channel)
             least[channel] = found[channel].least, greatest[channel] = found[channel].greatest;
+    });
+}
+
+// True if it is certain that the square of the mean of each channel, and the mean of the squared means of its maps, is at most
+// `share` of the mean square. Mean squares beyond `least` and `most`, where float32 has no exact sums, are never certain.
+bool near_zero(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, double share, double least, double most,
+               int threads) {
+    return with_format(format, [&]<class T>(T) {
+        const T* from = static_cast<const T*>(x);
+        std::vector<Powers> found(channels, Powers{});
+        if (inner > 1) {
+            auto join = [](Powers& one, const Powers& other) { one.whole += other.whole, one.means += other.means; };
+            auto add = [&](const float* values, int64_t count, int64_t, Powers& one) {
+                Floats sums = {}, squares = {};
+                int64_t i = 0;
+                for (; i + LANES <= count; i += LANES) {
+                    Floats some = load8(values + i);
+                    sums += some, squares += some * some;
+                }
+                double sum = 0, square = 0;
+                for (int lane = 0; lane < LANES; ++lane) sum += double(sums[lane]), square += double(squares[lane]);
+                for (; i < count; ++i) sum += double(values[i]), square += double(values[i] * values[i]);
+                join(one, {square, sum * sum / double(count)});
+            };
+            found = of_channels(from, outer, channels, inner, Powers{}, threads, add, join);
+        } else {
+            std::vector<float> values(channels), sums(channels), squares(channels);
+            std::vector<double> all(channels);
+            constexpr int64_t ROWS = 256;  // as many squares as float32 adds up well
+            for (int64_t first = 0; first < outer; first += ROWS) {
+                std::fill(sums.begin(), sums.end(), 0.0f), std::fill(squares.begin(), squares.end(), 0.0f);
+                for (int64_t row = first; row < std::min(outer, first + ROWS); ++row) {
+                    to_floats(from + row * channels, channels, values.data());
+                    for (int64_t channel = 0; channel < channels; ++channel) {
+                        sums[channel] += values[channel];
+                        squares[channel] += values[channel] * values[channel];
+                    }
+                }
+                for (int64_t channel = 0; channel < channels; ++channel)
+                    all[channel] += double(sums[channel]), found[channel].whole += double(squares[channel]);
+            }
+            for (int64_t channel = 0; channel < channels; ++channel)
+                found[channel].means = all[channel] * all[channel] / double(outer);
+        }
+        double count = double(outer) * double(inner);
+        return std::all_of(found.begin(), found.end(), [&](const Powers& one) {
+            if (one.whole == 0 && one.means == 0) return true;
+            double square = one.whole / count;
+            return square >= least && square <= most && one.means <= share * one.whole;  // false for NaN
+        });
     });
 }
 

@@ -47,7 +47,7 @@ template <class Coder, class Fill> inline int64_t pack_blocks(int64_t blocks, ui
     return total;
 }
 
-// Calls use(block, q) for every block of a payload; false when the chain of blocks does not end exactly where the payload does.
+// Calls use(block, q) for every block of a payload; returns false if the chain of blocks does not end where the payload does.
 template <class Coder, class Use>
 inline bool unpack_blocks(const uint8_t* payload, int64_t size, int64_t blocks, int threads, Use use) {
     int64_t steps = pieces(blocks, BLOCKS_PER_STEP);
@@ -76,7 +76,7 @@ inline bool unpack_blocks(const uint8_t* payload, int64_t size, int64_t blocks, 
     return true;
 }
 
-// Bits of a word under ones of a mask moved together, and the inverse.
+// Moves the bits of a word under ones of a mask together, and apart again.
 inline uint64_t extracted(uint64_t word, uint64_t mask) {
 #ifdef __BMI2__
     return _pext_u64(word, mask);

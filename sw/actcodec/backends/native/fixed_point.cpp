@@ -24,10 +24,10 @@ struct Segment {
     Segment(const Rows& rows, int64_t number)
         : row(number / rows.per_row), first(number % rows.per_row * SEGMENT), count(std::min(rows.row_values - first, SEGMENT)) {}
 
-    // Its first value in the order of rows, which its random numbers and its bits follow.
+    // Position of the segment's first value in the order of rows, which random numbers and bits follow.
     int64_t place(const Rows& rows) const { return row * rows.row_values + first; }
 
-    // body(first value in the segment, in the tensor, count) for its parts that stand together in the tensor.
+    // Calls body(first value in the segment, in the tensor, count) for the contiguous parts of the segment.
     template <class Body> void parts(const Rows& rows, Body body) const {
         for (int64_t done = 0; done < count;) {
             int64_t sample = (first + done) / rows.inner, within = (first + done) % rows.inner;
@@ -148,7 +148,7 @@ void fixed_point_present(const uint8_t* mask, int64_t count, int64_t rows, int64
     });
 }
 
-// The inverse: codes times steps, limited to magnitudes of `limit`. `size` is that of the stream of codes; `mask` may be missing.
+// Decodes: codes times steps, limited to magnitudes of `limit`. `size` is that of the stream of codes; `mask` may be missing.
 void fixed_point_values(const uint8_t* codes, int64_t size, const uint8_t* mask, int format, int64_t outer, int64_t channels,
                         int64_t inner, const float* steps, const uint8_t* widths, const bool* has_sign, const int64_t* low,
                         const int64_t* high, float limit, void* y, int threads) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int STEP_BEATS = int(BLOCKS_PER_STEP) * BLOCK_SIDE;
 
-// sat16(round(x * k)), or with offsets sat16(floor(x * k) - offset): both of the exact product.
+// Returns sat16(round(x * k)), or with offsets sat16(floor(x * k) - offset), of the exact product.
 struct Scaler {
     const float* k;
     const int16_t* offsets;
@@ -22,7 +22,7 @@ struct Scaler {
     }
 
   private:
-    // Limited so that what an offset makes of it is beyond 16 bits where the product is.
+    // Rounds the product down, limited beyond the reach of any offset, so that results of 16 bits are exact.
     static Ints floored(Floats x, double k) {
         constexpr double LIMIT = 1 << (BASE_BITS + 2);
         Ints whole;
@@ -54,7 +54,7 @@ struct Beats {
     }
 };
 
-// Codes around zero and what they stand for.
+// Codes around zero and their values.
 struct Fixed {
     int bits, step_log2;
 
@@ -161,7 +161,7 @@ void fixed_decode(const uint8_t* payload, int format, int64_t rows, int64_t colu
     });
 }
 
-// As fixed_encode without offsets, in blocks with masks; `payload` has room for the longest. Returns its length.
+// Encodes like fixed_encode without offsets, in blocks with masks; `payload` has room for the longest result. Returns its length.
 int64_t fixed_masked_encode(const void* x, int format, int64_t rows, int64_t columns, int64_t row_beats, int64_t blocks,
                             const float* k, int bits, int step_log2, bool stochastic, uint32_t seed, int64_t first,
                             uint8_t* payload, int threads) {
@@ -184,7 +184,7 @@ int64_t fixed_masked_encode(const void* x, int format, int64_t rows, int64_t col
     return with_width(bits, [&](auto coder) { return with_format(format, [&](auto value) { return encode(coder, value); }); });
 }
 
-// The inverse; false for a payload that is not exactly so many blocks.
+// Decodes; returns false for a payload that is not exactly so many blocks.
 bool fixed_masked_decode(const uint8_t* payload, int64_t size, int format, int64_t rows, int64_t columns, int64_t row_beats,
                          int64_t blocks, const float* r, int bits, int step_log2, void* y, int threads) {
     Beats beats{rows, columns, row_beats};

@@ -18,7 +18,7 @@ struct Cells {
     const int64_t* first;
     const int32_t* across;
 
-    // body(value, count, first cell of the row, parts of its columns) for the parts of rows from value `begin` to before `end`.
+    // Calls body(value, count, first cell of the row, parts of its columns) for parts of rows in values `begin` to `end`.
     template <class Body> void parts(int64_t begin, int64_t end, Body body) const {
         for (int64_t line = begin / width; begin < end; ++line) {
             int64_t next = std::min(end, (line + 1) * width), map = line / height;
@@ -30,7 +30,7 @@ struct Cells {
     }
 };
 
-// Values less the means of their cells; without means the values.
+// Subtracts the means of cells from values; without means copies the values.
 struct Residuals {
     Cells cells;
     const float* means;
@@ -51,7 +51,7 @@ struct Residuals {
     }
 };
 
-// body(first value, count, number of the range) for the parts of ranges from value `begin` to before `end`.
+// Calls body(first value, count, number of the range) for the parts of ranges from value `begin` to before `end`.
 template <class Body> void ranges_of(int64_t begin, int64_t end, int64_t range_values, Body body) {
     for (int64_t range = begin / range_values; begin < end; ++range) {
         int64_t next = std::min(end, (range + 1) * range_values);
@@ -156,7 +156,7 @@ void range_values(const uint8_t* packed, int format, int64_t count, int64_t rang
             float values[PIECE_VALUES];
             uint8_t codes[PIECE_VALUES];
             int64_t begin = piece * PIECE_VALUES, end = std::min(count, begin + PIECE_VALUES);
-            // To which a mean of -0.0 is added as well.
+            // Begins with -0.0, to which a mean of -0.0 is added without a change of sign.
             if (!packed) std::fill_n(values, end - begin, -0.0f);
             if (packed) {
                 unpack_some(packer, packed + begin / LANES * bits, end - begin, codes);

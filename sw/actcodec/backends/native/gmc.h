@@ -36,7 +36,7 @@ struct Tables {
     uint8_t row_a[PAIRS + 1] = {}, row_b[KINDS][PAIRS + 1] = {};
     Symbol a[std::size(GMC_A_CODES)][1 << GMC_A_BITS] = {}, b[NO_B + 1][1 << GMC_B_BITS] = {};
     Symbol mask[CLASSES][1 << GMC_MASK_BITS] = {};
-    // By both classes: the bits of fields in bytes, and ones in groups of bytes.
+    // Masks by both classes: the bits of fields in bytes, and ones in groups of bytes.
     uint64_t fields[PAIRS] = {}, raw[PAIRS] = {};
 
     constexpr Tables() {
@@ -72,7 +72,7 @@ struct Tables {
         return Word(bits | bits_b << length, length + length_b);
     }
 
-    // `first` is the symbol of the first word.
+    // The argument `first` is the symbol of the first word.
     template <int SIZE, int WORDS>
     static constexpr void fill(Symbol (&table)[SIZE], const uint8_t (&words)[WORDS][2], int first) {
         for (int symbol = 0; symbol < WORDS; ++symbol)
@@ -83,14 +83,14 @@ struct Tables {
 
 inline constexpr Tables TABLES;
 
-// Bits one after the other; what is written ends with up to 8 bytes that do not count.
+// Writes bits one after the other; up to 8 bytes behind the end are overwritten.
 class Writer {
    public:
     explicit Writer(uint8_t* start) : start(start), next(start) {}
 
     static constexpr int MOST = 56;
 
-    // The `count` bits of a number, at most MOST and none above them.
+    // Appends the `count` bits of a number, at most MOST and none above them.
     void put(uint64_t bits, int count) {
         held |= bits << waiting;
         waiting += count;
@@ -108,10 +108,10 @@ class Writer {
     int waiting = 0;
 };
 
-// Reads the bits of a body; zeros behind it. Up to 8 bytes behind those that were skipped are loaded.
+// Reads the bits of a body, and zeros behind it. Loads up to 8 bytes behind those that were skipped.
 class Reader {
    public:
-    // Bits that next() has at least.
+    // Number of bits that next() has at least.
     static constexpr int MOST = 57;
 
     Reader() = default;
@@ -119,7 +119,7 @@ class Reader {
 
     uint64_t next() const {
         uint64_t bits = load<uint64_t>(start + place / 8) >> place % 8;
-        // std::clamp would pass through vector registers.
+        // Clamps by sign bits: std::clamp would pass through vector registers.
         int none = left >> 31, all = (64 - left) >> 31, count = (left & ~(none | all)) | (all & 64);
 #ifdef __BMI2__
         return _bzhi_u64(bits, count);
@@ -136,7 +136,7 @@ class Reader {
     int left;
 };
 
-// Of the columns of a block the fields, or the bytes of groups that have those; their bits that are written; bytes of ones where
+// Columns of a block: the fields, or the bytes of groups that have fields; the bits that are written; bytes of ones where
 // coefficients are; the classes. DC counts as 0.
 struct Block {
     alignas(64) uint64_t fields[BLOCK_SIDE], taken[BLOCK_SIDE], present[BLOCK_SIDE], pairs[BLOCK_SIDE];

@@ -19,7 +19,7 @@ uint64_t present(const int16_t* block) {
     return places;
 }
 
-// symbol(number, value) for every symbol of the blocks in order; whether the coefficients are those of 8-bit samples.
+// Calls symbol(number, value) for every symbol of the blocks in order; returns false for coefficients beyond 8-bit samples.
 template <class Symbol> bool scan(const int16_t* coefficients, int64_t count, Symbol symbol) {
     int previous = 0;
     for (const int16_t* block = coefficients; block < coefficients + count * BLOCK_VALUES; block += BLOCK_VALUES) {
@@ -40,26 +40,26 @@ template <class Symbol> bool scan(const int16_t* coefficients, int64_t count, Sy
     return true;
 }
 
-// Eight bytes of which none is ones, the first one highest; whether there are such at `from`.
+// Loads eight bytes, the first one highest; returns whether none of them is all ones.
 inline bool plain_bytes(const uint8_t* from, uint64_t& bytes) {
     uint64_t word = load<uint64_t>(from), others = ~word;
     bytes = __builtin_bswap64(word);
     return !((others - 0x0101010101010101) & ~others & 0x8080808080808080);
 }
 
-// Bits, first at the top of a byte, with a zero byte after every byte of ones.
+// Writes bits, first at the top of a byte, with a zero byte after every byte of ones.
 class BitWriter {
   public:
     explicit BitWriter(uint8_t* to) : begin_(to), to_(to) {}
 
-    // Up to 31 bits.
+    // Appends `count` bits, up to 31.
     void put(uint64_t bits, int count) {
         held_ = held_ << count | bits;
         left_ += count;
         if (left_ >= 32) flush(left_ - 32);
     }
 
-    // Fills the last byte with ones; bytes written.
+    // Fills the last byte with ones; returns the number of bytes written.
     int64_t end() {
         if (int rest = left_ % 8) put((1u << (8 - rest)) - 1, 8 - rest);
         flush(0);
@@ -67,7 +67,7 @@ class BitWriter {
     }
 
   private:
-    // Whole bytes, until no more than `rest` and 7 bits are left.
+    // Writes whole bytes, until no more than `rest` and 7 bits are left.
     void flush(int rest) {
         while (left_ >= rest + 8) {
             left_ -= 8;
@@ -82,12 +82,12 @@ class BitWriter {
     int left_ = 0;
 };
 
-// Reads what BitWriter wrote. Beyond the end there are ones; `lost` says that some were taken, or that a marker stands there.
+// Reads the bits of BitWriter. Beyond the end there are ones; `lost` tells that some were taken, or that a marker stands there.
 class BitReader {
   public:
     BitReader(const uint8_t* from, int64_t count) : from_(from), end_(from + count) {}
 
-    // Makes sure of 56 bits: several bytes at once where no byte of ones is among them.
+    // Provides 56 bits: several bytes at once where no byte of ones is among them.
     void fill() {
         if (left_ >= MOST) return;
         uint64_t bytes;
@@ -99,7 +99,7 @@ class BitReader {
         while (left_ < MOST) held_ = held_ << 8 | next(), left_ += 8;
     }
 
-    // Returns bits that fill() has made sure of.
+    // Returns bits that fill() has provided.
     int peek(int count) const { return int(held_ >> (left_ - count) & ((1u << count) - 1)); }
     void skip(int count) { left_ -= count; }
     int take(int count) {
@@ -139,7 +139,7 @@ class BitReader {
 struct Lookup {
     const uint8_t *symbols, *lengths;
 
-    // The next symbol, or -1.
+    // Returns the next symbol, or -1.
     int read(BitReader& bits) const {
         int pattern = bits.peek(MAX_CODE_BITS), length = lengths[pattern];
         bits.skip(length);
@@ -147,7 +147,7 @@ struct Lookup {
     }
 };
 
-// Most bits of a symbol and what follows it, so many that two of them are there after fill().
+// Largest number of bits of a symbol and its value; after fill() the buffer holds at least two of them.
 constexpr int SYMBOL_BITS = 28;
 
 int extended(BitReader& bits, int size) {
@@ -155,7 +155,7 @@ int extended(BitReader& bits, int size) {
     return size && !(value >> (size - 1)) ? value - (1 << size) + 1 : value;
 }
 
-// Lookup of what short patterns of bits begin with: a run of zeros and a coefficient with all its bits, or EOB or ZRL.
+// Lookup by the first bits: a run of zeros and a coefficient with all its bits, or EOB or ZRL.
 class ShortCodes {
   public:
     struct Entry {
@@ -183,7 +183,7 @@ class ShortCodes {
     Entry entries_[1 << BITS] = {};
 };
 
-// AC coefficients of a block of zeros; whether it is one.
+// Reads AC coefficients into a block of zeros; returns false for bits that are no block.
 bool read_ac(BitReader& bits, const Lookup& ac, const ShortCodes& short_codes, int16_t* block) {
     bool after_zrl = false;
     for (int place = 1; place < BLOCK_VALUES;) {
@@ -220,7 +220,7 @@ bool symbol_counts(const int16_t* coefficients, int64_t count, int64_t* frequenc
     return scan(coefficients, count, [&](int number, int) { ++frequencies[number]; });
 }
 
-// Bytes written to `segment`; codes and their lengths are those of the alphabet.
+// Writes `segment` and returns the number of bytes; codes and their lengths are those of the alphabet.
 int64_t entropy_encode(const int16_t* coefficients, int64_t count, const int64_t* codes, const int64_t* lengths, uint8_t* segment,
                        int) {
     BitWriter bits(segment);
@@ -232,7 +232,7 @@ int64_t entropy_encode(const int16_t* coefficients, int64_t count, const int64_t
     return bits.end();
 }
 
-// Coefficients (count, BLOCK_VALUES) from zeros; false for anything that is not exactly so many blocks.
+// Decodes into coefficients (count, BLOCK_VALUES) of zeros; returns false for anything that is not exactly so many blocks.
 bool entropy_decode(const uint8_t* segment, int64_t bytes, int64_t count, const uint8_t* dc_symbols, const uint8_t* dc_lengths,
                     const uint8_t* ac_symbols, const uint8_t* ac_lengths, int16_t* coefficients, int) {
     BitReader bits(segment, bytes);

@@ -50,7 +50,7 @@ template <class Int> struct WideInverse {
     }
 };
 
-// The same by products of 16 bits, with which `first_shift` leaves numbers that fit.
+// The inverse transform with products of 16 bits, which `first_shift` makes fit.
 struct PairInverse {
     PairTransform transform;
 
@@ -78,7 +78,7 @@ struct PairInverse {
 // The quantiser sign(c) * ((|c| + added) >> shift), limited to int8; c as PairTransform leaves them.
 class Quantizer {
   public:
-    // `shifts` are in the order of the payload.
+    // Order of `shifts`: that of the payload.
     Quantizer(const uint8_t* shifts, bool half_away) {
         for (int i = 0; i < HALF_SIDE; ++i)
             for (int lane = 0; lane < 2 * LANES; ++lane) {
@@ -88,11 +88,11 @@ class Quantizer {
             }
     }
 
-    // Writes them in the order of the payload.
+    // Writes coefficients in the order of the payload.
     void operator()(const TwoInts* coefficients, int8_t* q) const {
         TwoBytes rows[HALF_SIDE];
         for (int i = 0; i < HALF_SIDE; ++i) {
-            // The sign is taken off and put back by xor and subtraction.
+            // Xor and subtraction take the sign off and put it back.
             TwoInts sign = coefficients[i] >> 31;
             TwoInts quotient = (((((coefficients[i] ^ sign) - sign) + added_[i]) >> shifts_[i]) ^ sign) - sign;
             rows[i] = saturated(quotient);
@@ -104,7 +104,7 @@ class Quantizer {
     TwoInts shifts_[HALF_SIDE], added_[HALF_SIDE];
 };
 
-// Its inverse: steps, and what is added to magnitudes that are not zero.
+// Inverse of the quantiser: steps, and the summand of magnitudes that are not zero.
 class InverseQuantizer {
   public:
     InverseQuantizer(const uint8_t* shifts, const uint8_t* added) {
@@ -128,7 +128,7 @@ class InverseQuantizer {
     TwoShorts steps_[HALF_SIDE], added_[HALF_SIDE];
 };
 
-// body(coder) with a coder of the name that Python has for it.
+// Calls body(coder) with a coder, by its name in Python.
 template <class Body> inline auto with_coder(int coder, Body body) {
     if (coder == CODER_GMC) return body(Gmc{});
     return body(Zvc{});

@@ -37,8 +37,26 @@ def _encode_sfpr(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _decode_sfpr(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    kernels()("sfpr_decode", payload, job.dtype, view.rows, view.columns, view.row_beats * LANES, job.scales, y)
+    decode_rows(payload, view, job.scales, y)
     return True
+
+
+def compress_rows(x: Tensor, view: MatrixView, rule: tuple[float, ...]) -> tuple[Tensor, Tensor] | None:
+    """Return payload and reciprocals of a tensor in mode sfpr; None if its values are not all finite.
+
+    ``rule`` is as :func:`actcodec.backends.native.statistics.scale_rule` returns it.
+    """
+    width = view.row_beats * LANES
+    make = torch.empty if width == view.columns else torch.zeros
+    q, r = make(view.rows * width, dtype=torch.uint8), torch.empty(view.channels)
+    layout = (view.rows // view.channels, view.channels, view.columns, width)
+    return (q, r) if kernels()("sfpr_compress", x, FORMATS[x.dtype], *layout, *rule, r, q) else None
+
+
+def decode_rows(payload: Tensor, view: MatrixView, r: Tensor, y: Tensor) -> None:
+    """Fill ``y`` from a payload of mode sfpr; ``r`` has a reciprocal for each channel or for each row."""
+    layout = (view.rows, view.columns, view.row_beats * LANES)
+    kernels()("sfpr_decode", payload, FORMATS[y.dtype], *layout, r, r.numel(), y)
 
 
 def _encode_sfpr_zvc(x: Tensor, view: MatrixView, job: Job) -> Tensor:

@@ -58,7 +58,7 @@ struct Walk {
 
 extern "C" {
 
-// Positions, at most 256 to a window, of indices; false when one of them does not lie in its window.
+// Turns indices into positions, at most 256 to a window; returns false when an index does not lie in its window.
 bool window_positions(const int64_t* indices, int64_t count, int axes_count, const int64_t* numbers, const int64_t* starts,
                       uint8_t* positions, int threads) {
     Axes axes(axes_count, numbers, starts);
@@ -97,7 +97,7 @@ bool window_positions(const int64_t* indices, int64_t count, int axes_count, con
     return std::none_of(strays.begin(), strays.end(), [](uint8_t stray) { return stray; });
 }
 
-// The inverse.
+// Turns positions into indices.
 void window_indices(const uint8_t* positions, int64_t count, int axes_count, const int64_t* numbers, const int64_t* starts,
                     int64_t* indices, int threads) {
     Axes axes(axes_count, numbers, starts);

@@ -5,6 +5,7 @@
 
 #include "bit_streams.h"
 #include "lane_moves.h"
+#include "whole_steps.h"
 
 using namespace cdu;
 
@@ -25,36 +26,6 @@ struct Layout {
     int64_t sample_values() const { return rows * width; }
 };
 
-// The number of the step in which a value lies, whose ends belong to the step below; no step goes across zero.
-struct Cells {
-    static constexpr bool OUTLIERS = false;
-    static int32_t whole(float x, float step) {
-        float number = std::ceil(x / step) - 1;
-        return int32_t(x > 0 ? std::max(number, 0.0f) : std::min(number, -1.0f));
-    }
-    static float value(int32_t number, float step) { return (float(number) + 0.5f) * step; }
-};
-
-// The nearest multiple of a step; of values that are too many steps from zero it is zero, and they are counted apart.
-struct Multiples {
-    static constexpr bool OUTLIERS = true;
-    static double steps(float x, float step) { return std::nearbyint(double(x) / double(step)); }
-    static bool beyond(float x, float step) { return std::abs(steps(x, step)) > MAX_MAGNITUDE; }
-    static int32_t whole(float x, float step) {
-        double exact = steps(x, step);
-        return int32_t(std::abs(exact) > MAX_MAGNITUDE ? 0.0 : exact);
-    }
-    static float value(int32_t number, float step) {
-        constexpr double MOST = __FLT_MAX__;
-        return float(std::min(std::max(number * double(step), -MOST), MOST));
-    }
-};
-
-template <class Body> inline auto with_rule(bool cells, Body body) {
-    if (cells) return body(Cells{});
-    return body(Multiples{});
-}
-
 // Neighbours of the row that passes: what is left over of the row above along one axis, and of the plane before along two.
 class Neighbours {
   public:
@@ -70,7 +41,7 @@ class Neighbours {
         along(row / layout_.height % layout_.depth, layout_.dimensions > 2, values, plane(row));
     }
 
-    // The inverse.
+    // Turns differences back into whole numbers.
     void put_back(int64_t row, int32_t* values) {
         back(row / layout_.height % layout_.depth, layout_.dimensions > 2, values, plane(row));
         back(row % layout_.height, layout_.dimensions > 1, values, above_.data());
@@ -143,7 +114,7 @@ template <int LEVEL> int64_t narrowed(const int32_t* values, int64_t count, uint
     return many;
 }
 
-// Codes of a level; returns how many leave it.
+// Codes of a level; returns the number of values that leave it.
 template <int LEVEL> int64_t read_codes(BitReader& stream, int64_t count, uint8_t* codes) {
     static const CodePacker packer(INTEGER_WIDTHS[LEVEL]);
     int64_t many = 0;
@@ -155,7 +126,7 @@ template <int LEVEL> int64_t read_codes(BitReader& stream, int64_t count, uint8_
     return many;
 }
 
-// The inverse of narrowed.
+// Inverse of narrowed().
 template <int LEVEL> void widened(const uint8_t* codes, int64_t count, const int32_t* escaped, int32_t* values) {
     for (int64_t i = 0; i < count; i += LANES) {
         Codes some = load<Codes>(codes + i), leaves = equal(some, escape_of(LEVEL));

@@ -12,7 +12,7 @@ struct Groups {
 
     int64_t per_sample() const { return pieces(size, group); }
 
-    // body(first value, count, number of the group, sample) for the parts of groups from value `begin` to before `end`.
+    // Calls body(first value, count, number of the group, sample) for the parts of groups from value `begin` to before `end`.
     template <class Body> void parts(int64_t begin, int64_t end, Body body) const {
         while (begin < end) {
             int64_t sample = begin / size, within = begin % size, number = within / group;
@@ -68,7 +68,7 @@ void group_codes(const void* x, int format, int64_t samples, int64_t size, int64
                 float least = low[number], width = extent[number], most = levels[sample];
                 const uint16_t* random = drawn[0] + (first - begin);
                 for (int64_t i = 0; i < here; i += LANES) {
-                    // Not negative, so that conversion to integers rounds down.
+                    // Steps are not negative, so that conversion to integers rounds down.
                     Floats steps = (load_some(values + first + i, here - i) - least) / width * most;
                     Ints whole;
                     if (stochastic) {
@@ -111,7 +111,7 @@ void group_values(const uint8_t* codes, int format, int64_t samples, int64_t siz
     });
 }
 
-// `count` codes of `bits` bits without gaps.
+// Packs `count` codes of `bits` bits without gaps.
 void codes_pack(const uint8_t* codes, int64_t count, int bits, uint8_t* packed, int threads) {
     CodePacker packer(bits);
     int64_t rows = count / LANES;

@@ -12,7 +12,7 @@ inline uint32_t magnitude(float x) { return std::bit_cast<uint32_t>(x) & 0x7ffff
 inline uint16_t magnitude(Bf16 x) { return x.bits & 0x7fff; }
 inline uint16_t magnitude(_Float16 x) { return std::bit_cast<uint16_t>(x) & 0x7fff; }
 
-// The number with these bits.
+// Returns the number with these bits.
 template <class T> inline float magnitude_of(uint32_t bits) {
     T some[LANES];
     std::memcpy(some, &bits, sizeof(T));
@@ -33,11 +33,49 @@ template <class Body> void by_pieces(int64_t rows, int64_t columns, int threads,
     });
 }
 
+// Formats and limits of multipliers (golden/sfpr.py, scales_of): k has `bits` significand bits, r has `reciprocal_bits`, both lie
+// within the powers of two of `exponents`. `full` is the code of the largest magnitude, k is `of_zeros` without any. Where the
+// code is `greatest` and r is beyond `limit`, r is `most_r`.
+struct ScaleRule {
+    double full, of_zeros, greatest;
+    int bits, reciprocal_bits, exponents;
+    float limit, most_r;
+
+    float rounded(double exact, int bits) const {  // ties to even
+        int exponent;
+        double least = std::ldexp(1.0, -exponents), most = std::ldexp(1.0, exponents);
+        double mantissa = std::frexp(std::clamp(exact, least, most), &exponent);
+        return float(std::clamp(std::ldexp(std::nearbyint(std::ldexp(mantissa, bits)), exponent - bits), least, most));
+    }
+    void apply(double largest, float& k, float& r) const {
+        k = rounded(largest > 0 ? full / largest : of_zeros, bits);
+        r = rounded(1.0 / double(k), reciprocal_bits);
+        if (std::nearbyint(largest * double(k)) >= greatest && r > limit) r = most_r;
+    }
+};
+
+// Row r of (rows, columns) has multiplier number r % channels; what follows the columns in a row of q is not written.
+template <class T>
+void encode_rows(const T* x, int64_t rows, int64_t columns, int64_t row_bytes, const float* k, int64_t channels, int8_t* q,
+                 int threads) {
+    by_pieces(rows, columns, threads, [&](int64_t row, int64_t first, int64_t count) {
+        const T* from = x + row * columns + first;
+        int8_t* to = q + row * row_bytes + first;
+        float scale = k[row % channels];
+        int64_t i = 0;
+        for (; i + LANES <= count; i += LANES) store(to + i, quantized(load8(from + i), scale));
+        if (i < count) {
+            Bytes last = quantized(load_some(from + i, count - i), scale);
+            std::memcpy(to + i, &last, count - i);
+        }
+    });
+}
+
 }  // namespace
 
 extern "C" {
 
-// Largest magnitude of each channel of (outer, channels, inner), as float32; false when a value is NaN or infinite.
+// Largest magnitude of each channel of (outer, channels, inner), as float32; returns false when a value is NaN or infinite.
 bool channel_maxima(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, float* largest, int threads) {
     return with_format(format, [&]<class T>(T) {
         const T* values = static_cast<const T*>(x);
@@ -72,35 +110,49 @@ bool channel_maxima(const void* x, int format, int64_t outer, int64_t channels, 
     });
 }
 
+// Multiplier k and reciprocal r of each channel from its largest magnitude.
+void scales(const double* largest, int64_t channels, double full, double of_zeros, double greatest, int bits, int reciprocal_bits,
+            int exponents, float limit, float most_r, float* k, float* r, int) {
+    ScaleRule rule{full, of_zeros, greatest, bits, reciprocal_bits, exponents, limit, most_r};
+    for (int64_t channel = 0; channel < channels; ++channel) rule.apply(largest[channel], k[channel], r[channel]);
+}
+
 // (rows, columns) with one multiplier per row to int8, rows of row_bytes bytes; what follows the columns is not written.
 void sfpr_encode(const void* x, int format, int64_t rows, int64_t columns, int64_t row_bytes, const float* k, int8_t* q,
                  int threads) {
     with_format(format, [&]<class T>(T) {
-        by_pieces(rows, columns, threads, [&](int64_t row, int64_t first, int64_t count) {
-            const T* from = static_cast<const T*>(x) + row * columns + first;
-            int8_t* to = q + row * row_bytes + first;
-            int64_t i = 0;
-            for (; i + LANES <= count; i += LANES) store(to + i, quantized(load8(from + i), k[row]));
-            if (i < count) {
-                Bytes last = quantized(load_some(from + i, count - i), k[row]);
-                std::memcpy(to + i, &last, count - i);
-            }
-        });
+        encode_rows(static_cast<const T*>(x), rows, columns, row_bytes, k, rows, q, threads);
     });
 }
 
-void sfpr_decode(const int8_t* q, int format, int64_t rows, int64_t columns, int64_t row_bytes, const float* r, void* y,
-                 int threads) {
+// Steps channel_maxima, scales and sfpr_encode of (outer, channels, inner) at once; false when a value is NaN or infinite.
+bool sfpr_compress(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, int64_t row_bytes, double full,
+                   double of_zeros, double greatest, int bits, int reciprocal_bits, int exponents, float limit, float most_r,
+                   float* r, int8_t* q, int threads) {
+    std::vector<float> largest(channels), k(channels);
+    if (!channel_maxima(x, format, outer, channels, inner, largest.data(), threads)) return false;
+    ScaleRule rule{full, of_zeros, greatest, bits, reciprocal_bits, exponents, limit, most_r};
+    for (int64_t channel = 0; channel < channels; ++channel) rule.apply(largest[channel], k[channel], r[channel]);
+    with_format(format, [&]<class T>(T) {
+        encode_rows(static_cast<const T*>(x), outer * channels, inner, row_bytes, k.data(), channels, q, threads);
+    });
+    return true;
+}
+
+// The inverse; row i has the reciprocal number i % channels.
+void sfpr_decode(const int8_t* q, int format, int64_t rows, int64_t columns, int64_t row_bytes, const float* r, int64_t channels,
+                 void* y, int threads) {
     with_format(format, [&]<class T>(T) {
         by_pieces(rows, columns, threads, [&](int64_t row, int64_t first, int64_t count) {
             const int8_t* from = q + row * row_bytes + first;
             T* to = static_cast<T*>(y) + row * columns + first;
+            float step = r[row % channels];
             int64_t i = 0;
-            for (; i + LANES <= count; i += LANES) store8(to + i, dequantized(load<Bytes>(from + i), r[row]));
+            for (; i + LANES <= count; i += LANES) store8(to + i, dequantized(load<Bytes>(from + i), step));
             if (i < count) {
                 int8_t last[LANES] = {};
                 std::copy_n(from + i, count - i, last);
-                store_some(to + i, dequantized(load<Bytes>(last), r[row]), count - i);
+                store_some(to + i, dequantized(load<Bytes>(last), step), count - i);
             }
         });
     });
@@ -124,7 +176,7 @@ int64_t sfpr_zvc_encode(const void* x, int format, int64_t rows, int64_t columns
     });
 }
 
-// The inverse; false for a payload that is not exactly so many blocks.
+// Decodes; returns false for a payload that is not exactly so many blocks.
 bool sfpr_zvc_decode(const uint8_t* payload, int64_t size, int format, int64_t rows, int64_t columns, int64_t row_beats,
                      int64_t blocks, const float* r, void* y, int threads) {
     return with_format(format, [&]<class T>(T) {
@@ -140,7 +192,7 @@ bool sfpr_zvc_decode(const uint8_t* payload, int64_t size, int format, int64_t r
     });
 }
 
-// One bit per value, x > 0.
+// Writes one bit per value, x > 0.
 void brc_encode(const void* x, int format, int64_t count, uint8_t* payload, int threads) {
     with_format(format, [&]<class T>(T) {
         const T* values = static_cast<const T*>(x);

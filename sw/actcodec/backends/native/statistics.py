@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from cdu_spec.matrix_view import MatrixView
+from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT, SCALE_UNIT, SFPR_RECIPROCAL_BITS, VALUE_MAX
 from torch import Tensor
 
 from actcodec.backends.job import FORMATS
@@ -21,6 +24,37 @@ def channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
     if not kernels()("channel_maxima", x, FORMATS[x.dtype], *x.shape, largest):
         return sfpr.channel_maxima(channels, nonfinite)
     return largest.to(torch.float64)
+
+
+def scales_of(largest: Tensor, S: float, scale_bits: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:  # noqa: N803
+    """Compute :func:`actcodec.golden.sfpr.scales_of`."""
+    k, r = torch.empty(2, largest.numel(), dtype=torch.float32)
+    kernels()("scales", host(largest), largest.numel(), *scale_rule(S, scale_bits, dtype), k, r)
+    return k, r
+
+
+@lru_cache
+def scale_rule(S: float, scale_bits: int, dtype: torch.dtype) -> tuple[float, ...]:  # noqa: N803
+    """Return the arguments of kernels that compute multipliers; UserError for settings that the golden model refuses."""
+    sfpr.check_scales(S, scale_bits)
+    code = (SCALE_UNIT * float(S), float(SCALE_UNIT), float(VALUE_MAX))
+    return *code, scale_bits, SFPR_RECIPROCAL_BITS, SCALE_EXPONENT_LIMIT, *sfpr.reciprocal_limits(dtype)
+
+
+def near_zero(channels: Tensor, share: float, least: float, most: float) -> bool:
+    """Return whether it is certain that no channel is far from zero, as :mod:`actcodec.codecs.centring` understands it.
+
+    Parameters
+    ----------
+    channels
+        Tensor (outer, channels, inner), float32, bfloat16 or float16, on the CPU.
+    share
+        Part of its mean square that the squared mean of a channel, or the mean of the squared means of its maps, has at most.
+    least, most
+        Range of mean squares about which the kernel is certain; channels of zeros are near zero, too.
+    """
+    x = host(channels)
+    return bool(kernels()("near_zero", x, FORMATS[x.dtype], *x.shape, share, least, most))
 
 
 def residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:

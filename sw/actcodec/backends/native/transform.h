@@ -26,7 +26,7 @@ inline TwoBytes narrowed(TwoInts x) {
 }
 inline TwoShorts widened(TwoBytes x) { return __builtin_convertvector(x, TwoShorts); }
 
-// Limited to int8.
+// Limits to int8.
 inline TwoBytes saturated(TwoInts x) {
 #ifdef __AVX512F__
     return std::bit_cast<TwoBytes>(_mm512_cvtsepi32_epi8(std::bit_cast<__m512i>(x)));
@@ -36,7 +36,7 @@ inline TwoBytes saturated(TwoInts x) {
 #endif
 }
 
-// sums + the products of pairs, the two of a pair added.
+// Returns sums + the products of pairs, the two of a pair added.
 inline TwoInts with_products(TwoInts sums, TwoInts a, TwoInts b) {
 #if defined __AVX512VNNI__
     return std::bit_cast<TwoInts>(
@@ -71,7 +71,7 @@ inline void pairs_of(const TwoShorts* rows, TwoInts* pairs) {
 // Two passes of a matrix: out[i], and out[i + 4] beside it, of a block's rows; rows and columns are exchanged.
 class PairTransform {
    public:
-    // `basis` is the matrix [frequency][sample] of a forward pass.
+    // The argument `basis` is the matrix [frequency][sample] of a forward pass.
     PairTransform(const int32_t* basis, int first_shift, int second_shift, bool inverse)
         : first_shift_(first_shift), second_shift_(second_shift) {
         for (int i = 0; i < HALF_SIDE; ++i)

@@ -35,7 +35,7 @@ template <class V> inline void store(void* to, V vector) { std::memcpy(to, &vect
 template <class V> inline V least(V a, V b) { return a < b ? a : b; }
 template <class V> inline V greatest(V a, V b) { return a > b ? a : b; }
 
-// Between 8 and 32 bits, by way of 16: what compilers make of __builtin_convertvector there is one value at a time.
+// Conversions between 8 and 32 bits go by way of 16: compilers turn __builtin_convertvector there into one value at a time.
 inline Ints widened(Bytes x) {
     Bytes zero = {};
     auto high = __builtin_shufflevector(zero, x, 0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0, 14, 0, 15);
@@ -46,7 +46,7 @@ inline Ints widened(Codes x) {
     auto low = __builtin_shufflevector(x, zero, 0, 8, 1, 8, 2, 8, 3, 8, 4, 8, 5, 8, 6, 8, 7, 8);
     return __builtin_convertvector(std::bit_cast<Words16>(low), Ints);
 }
-// The low bytes.
+// Returns the low bytes.
 template <class Narrow> inline Narrow narrowed(Ints x) {
     typedef uint8_t Pairs __attribute__((vector_size(2 * LANES)));
     auto pairs = std::bit_cast<Pairs>(__builtin_convertvector(x, Shorts));
@@ -66,7 +66,7 @@ inline Floats load8(const _Float16* x) {
     return values;
 }
 
-// Rounded to nearest, ties to even; beyond the largest number it is infinity. Never called with NaN.
+// Rounds to nearest, ties to even; beyond the largest number the result is infinity. Never called with NaN.
 inline void store8(float* y, Floats values) { store(y, values); }
 inline void store8(_Float16* y, Floats values) {
     for (int i = 0; i < LANES; ++i) y[i] = _Float16(values[i]);
@@ -76,7 +76,7 @@ inline void store8(Bf16* y, Floats values) {
     store(y, __builtin_convertvector((bits + 0x7fff + (bits >> 16 & 1)) >> 16, Words16));
 }
 
-// The first `count` values, 1 to 8; the last of them again in the places behind.
+// Loads the first `count` values, 1 to 8; the last of them fills the places behind.
 template <class T> inline Floats load_some(const T* x, int64_t count) {
     if (count >= LANES) return load8(x);
     T some[LANES];
@@ -91,7 +91,7 @@ template <class T> inline void store_some(T* y, Floats values, int64_t count) {
     std::copy_n(some, count, y);
 }
 
-// `count` values as float32, and back.
+// Converts `count` values to float32, and back.
 template <class T> inline void to_floats(const T* x, int64_t count, float* values) {
     int64_t i = 0;
     for (; i + LANES <= count; i += LANES) store8(values + i, load8(x + i));
@@ -103,18 +103,18 @@ template <class T> inline void from_floats(const float* values, int64_t count, T
     if (i < count) store_some(y + i, load_some(values + i, count - i), count - i);
 }
 
-// body(T{}) with the type of a number format.
+// Calls body(T{}) with the type of a number format.
 template <class Body> inline auto with_format(int format, Body body) {
     if (format == DTYPE_BF16) return body(Bf16{});
     if (format == DTYPE_FP16) return body(_Float16{});
     return body(float{});
 }
 
-// sat(round(x * k)) of the exact product, ties to even; NaN becomes 0. The limits have at most 16 bits.
+// Returns sat(round(x * k)) of the exact product, ties to even; NaN becomes 0. The limits have at most 16 bits.
 template <int LEAST, int GREATEST> inline Ints scaled(Floats x, float k) {
 #ifdef __FMA__
-    // Its float has no bits for fractions in this sum, which is rounded once: to a whole number, ties to even. Its last bits are
-    // that number.
+    // The sum's float has no bits for fractions and is rounded once, to a whole number, ties to even. The last bits of the sum
+    // are that number.
     constexpr float SHIFTER = 0x1.8p23f;
     Floats sum = std::bit_cast<Floats>(_mm256_fmadd_ps(std::bit_cast<__m256>(x), _mm256_set1_ps(k), _mm256_set1_ps(SHIFTER)));
     Floats zero = {};
@@ -164,7 +164,7 @@ struct Place {
     }
 };
 
-// body(i) for i from 0 to count - 1.
+// Calls body(i) for i from 0 to count - 1.
 template <class Body> inline void parallel(int64_t count, int threads, Body body) {
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t i = 0; i < count; ++i) body(i);
@@ -172,7 +172,7 @@ template <class Body> inline void parallel(int64_t count, int threads, Body body
 
 inline int64_t pieces(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
-// Values that one step of a parallel loop handles, about.
+// Number of values, about, that one step of a parallel loop handles.
 constexpr int64_t PIECE = 1 << 14;
 
 }  // namespace cdu

@@ -33,7 +33,7 @@ struct Zvc {
     }
 
    private:
-    // The bytes of `word` that `mask` covers with ones, moved together.
+    // Moves the bytes of `word` that `mask` covers with ones together.
     static uint64_t selected(uint64_t word, uint64_t mask) {
 #ifdef __BMI2__
         return _pext_u64(word, mask);

@@ -86,7 +86,7 @@ class JpegBaseCodec(BlockCodec, Codec):
         self._check_shape(x.shape)
         maps, view = sfpr_maps(x.detach().contiguous()), sfpr_view(x.shape)
         largest = self._backend.run(channel_maxima, blocks.by_channel(maps, view), self.nonfinite)
-        k, r = scales_of(largest, self.S, self.scale_bits, x.dtype)
+        k, r = self._backend.run(scales_of, largest, self.S, self.scale_bits, x.dtype)
         named = tables.divisors(self.table)
         divisors = tuple(named[index] for index in ZIGZAG)
         coefficients = self._coefficients(maps, view, compression_job(view, form, k), x.shape, divisors)

@@ -42,7 +42,7 @@ def test_kernels_compute_on_the_cpu_alone(monkeypatch):
         monkeypatch.setattr(
             kind, "compress_tensor", lambda self, *job, whole=whole: (computed.append(type(self)), whole(self, *job))[1]
         )
-    actcodec.codec("sfpr", backend="auto").compress(torch.randn(2, 3, 8, 8))
+    actcodec.codec("sfpr+zvc", backend="auto").compress(torch.randn(2, 3, 8, 8))
     assert computed == [NativeBackend]
     assert type(auto_backend.fastest(torch.empty(1, device="meta"))) is TorchBackend
 

@@ -153,3 +153,10 @@ def test_backends_refuse_payloads_that_do_not_fit(name):
     job = decompression_job(packed.header, packed.shifts, packed.reciprocals, packed.offsets)
     with pytest.raises(BitstreamError):
         TorchBackend().decompress(job, packed.payload[:-1])
+
+
+def test_scales_of_one_channel_are_in_memory_for_each_group():
+    view = MatrixView.of((3, 1, 8, 16), Mode.JPEG_ACT)
+    scales = group_scales(torch.full((1,), 7.0), view)
+    assert scales.is_contiguous()
+    assert scales.tolist() == [7.0] * 3

@@ -136,6 +136,8 @@ def test_policies_without_bytes_or_a_family_are_refused():
         check_policy("sparr", "CNN")
     with pytest.raises(UserError, match="name the kind of network with --family, CNN"):
         check_policy("sfpr", "")
+    with pytest.raises(UserError, match="policy 'compiled-int8' has no --budget here: leave it out"):
+        check_policy("compiled-int8", "", 0.5)
 
 
 def test_blocks_are_the_outermost_elements_that_consist_of_modules():

@@ -68,7 +68,7 @@ void set_ones(Signal &signal, unsigned count) {
     }
 }
 
-// Number of ones of a signal; `holes` tells whether they are not its lowest bits.
+// Returns the number of ones of a signal; `holes` tells whether they are not its lowest bits.
 template <typename Signal>
 unsigned count_ones(const Signal &signal, bool &holes) {
     unsigned ones = 0;
@@ -95,7 +95,7 @@ class Source {
   public:
     std::deque<Packet *> packets;
 
-    // Whether a signal changes; `drive_keep`: whether TKEEP does.
+    // Returns whether a signal changes; `drive_keep` tells whether TKEEP does.
     template <typename Data, typename Keep>
     bool offer(Data &data, Keep &keep, CData &last, CData &valid, CData &drive_keep) {
         const bool before = valid;
@@ -116,7 +116,7 @@ class Source {
         return offered_ = true;
     }
 
-    // A transfer takes place; whether a packet ended with it.
+    // Moves a word; returns whether a packet ended with it.
     bool taken() {
         offered_ = false;
         Packet &packet = *packets.front();
@@ -129,7 +129,7 @@ class Source {
 
     bool offered() const { return offered_; }
 
-    // Packets that have not begun never begin.
+    // Forgets packets that have not begun.
     void cancel() {
         const bool begun = offered_ || (!packets.empty() && packets.front()->moved);
         packets.resize(begun);
@@ -154,14 +154,14 @@ class Sink {
   public:
     std::deque<Packet *> packets;
 
-    // Whether the signal changes.
+    // Returns whether the signal changes.
     bool offer(CData &ready) {
         const bool before = ready;
         ready = discards_ || !packets.empty();
         return ready != before;
     }
 
-    // A transfer takes place; whether a packet ended with it.
+    // Moves a word; returns whether a packet ended with it.
     template <typename Data, typename Keep>
     bool taken(Data &data, const Keep &keep, CData last) {
         inside_ = !last;
@@ -189,7 +189,7 @@ class Sink {
         return true;
     }
 
-    // Drop all packets, and the rest of one that has begun or is offered.
+    // Drops all packets, and the rest of one that has begun or is offered.
     void cancel(CData valid) {
         packets.clear();
         discards_ = inside_ || valid;
@@ -212,7 +212,7 @@ class Part {
   public:
     bool awake() const { return awake_; }
 
-    // Look at the inputs, once in a cycle; whether to try if the part may sleep.
+    // Looks at the inputs, once in a cycle; returns whether to try if the part may sleep.
     template <typename Signal>
     bool look(const Signal &inputs) {
         static_assert(sizeof inputs <= MOST_INPUTS);
@@ -251,7 +251,7 @@ class Unit {
 
     ~Unit() { top_->final(); }
 
-    // Drop all packets, hold the reset for some cycles.
+    // Drops all packets and holds the reset for some cycles.
     void reset() {
 #define F(name, bytes) name##_.reset(top_->name##_tvalid);
         CDU_SOURCES(F)
@@ -297,7 +297,7 @@ class Unit {
         return false;
     }
 
-    // Whether there is a port for a memory.
+    // Places bytes in the memory; returns whether the unit has a port for one.
     bool place(uint8_t *bytes, uint64_t size, uint64_t base, uint64_t latency) {
 #ifdef CDU_MEMORY
         memory_.place(bytes, size, base, latency);
@@ -307,7 +307,7 @@ class Unit {
 #endif
     }
 
-    // Clock until a packet ends, the interrupt is high (when asked for), or for `cycles`. Returns the cycles that passed.
+    // Clocks until a packet ends, the interrupt is high (when asked for), or for `cycles`. Returns the cycles that passed.
     uint64_t run(uint64_t cycles, bool until_packet, bool until_interrupt) {
         uint64_t passed = 0;
         while (passed < cycles) {
@@ -327,7 +327,7 @@ class Unit {
 #endif
     }
 
-    // The response of AXI4-Lite, or -1 when there is none within `patience` cycles.
+    // Returns the response of AXI4-Lite, or -1 when there is none within `patience` cycles.
     int write(uint32_t address, uint32_t value, uint64_t patience) {
         top_->s_axil_awaddr = address;
         top_->s_axil_wdata = value;
@@ -375,7 +375,7 @@ class Unit {
     uint64_t rested() const { return rested_; }
 
   private:
-    // Whether a clock edge in one part alone changes nothing, in no signal of the unit. If it does, it is undone.
+    // Returns whether a clock edge in one part alone leaves every signal of the unit unchanged; otherwise undoes the edge.
     //
     // The edge of one part shows what the part would do at an edge of all: it is computed from the same registers.
     template <typename Clock>
@@ -391,7 +391,7 @@ class Unit {
         return same;
     }
 
-    // Drive the inputs of a cycle and let the outputs follow.
+    // Drives the inputs of a cycle and lets the outputs follow.
     void settle() {
 #define F(name, bytes) \
     top_->drive_##name = name##_.offer(top_->name##_tdata, top_->name##_tkeep, top_->name##_tlast, top_->name##_tvalid, \
@@ -418,7 +418,7 @@ class Unit {
 #undef F
     }
 
-    // What the clock's rising edge does; whether a packet ended.
+    // Does the work of the clock's rising edge; returns whether a packet ended.
     bool edge() {
         bool ended = false;
 #define F(name, bytes) \

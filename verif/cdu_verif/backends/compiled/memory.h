@@ -18,7 +18,7 @@ class Memory {
         bytes_ = bytes, size_ = size, base_ = base, latency_ = latency;
     }
 
-    // Drives the inputs of the unit in a cycle; whether one changes.
+    // Drives the inputs of the unit in a cycle; returns whether one changes.
     template <typename Top>
     bool offer(Top &top, uint64_t cycle) {
         const bool before = top.m_axi_rvalid || top.m_axi_bvalid || !top.m_axi_arready;
@@ -42,7 +42,7 @@ class Memory {
         return before || top.m_axi_rvalid || top.m_axi_bvalid;
     }
 
-    // What the clock's rising edge does.
+    // Does the work of the clock's rising edge.
     template <typename Top>
     void edge(Top &top, uint64_t cycle) {
         if (top.m_axi_rvalid && top.m_axi_rready) {
@@ -62,7 +62,7 @@ class Memory {
         while (!writes_.empty() && !words_.empty()) write(cycle);
     }
 
-    // Forgets everything but where the memory is (reset).
+    // Forgets everything but the place of the memory (reset).
     template <typename Top>
     void reset(Top &top) {
         reads_.clear(), writes_.clear(), answers_.clear(), words_.clear();
@@ -85,7 +85,7 @@ class Memory {
         uint64_t strobe;
     };
 
-    // A word's bytes, or none outside of the memory.
+    // Returns a word's bytes, or none outside of the memory.
     uint8_t *at(uint64_t address) const {
         const uint64_t place = address - base_;
         return address >= base_ && size_ >= WIDTH && place <= size_ - WIDTH ? bytes_ + place : nullptr;

@@ -1,6 +1,6 @@
 // The affine dequantiser: y = Z + code * D in some lanes; no word overflows, and -65536 < y < 65536.
 //
-// Of ranges that are found Z + B * D is at most 65535, which is proven of the range finder; codes are at most B.
+// Z + B * D of found ranges is at most 65535, as is proven of the range finder; codes are at most B.
 module affine_dequantizer_rules #(
   parameter int LANES,
   parameter [LANES-1:0] CHECKED,  // lanes that are compared
@@ -62,7 +62,7 @@ module affine_dequantizer_rules #(
   wire [7:0] mantissa = found ? i_mantissa : 1;
   wire [3:0] exponent = found ? i_exponent : affine ? i_step_log2 : 0;
 
-  // How far the codes reach
+  // Value of the greatest code
   wire [15:0] limit = inner_mantissa * most_code;
   wire [31:0] distance_of_most = limit << exponent;
   wire signed [39:0] reach = wide_low + $signed({8'd0, distance_of_most});

@@ -75,7 +75,7 @@ module affine_quantizer_rules #(
   wire signed [39:0] low = found ? wide_low : centred ? middle_low : fixed_low;
   wire rounds = affine && i_mode != BLPA;
 
-  // The same, of the rows in the stages
+  // Settings of the rows in the stages
   wire [4:0][1:0] bits_log2;
   wire [4:0] is_affine, in_signed;
   wire [3:0] draws, nearest;

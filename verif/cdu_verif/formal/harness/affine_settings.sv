@@ -1,4 +1,4 @@
-// What the settings of an input of the affine quantiser or its inverse say, by the definition, and which ones are allowed.
+// Meaning of the settings at the input of the affine quantiser or its inverse, by the definition, and the ones allowed.
 //
 // Blocks of mode division may be statistics, which pass as values of other modes do.
 module affine_settings #(

@@ -1,6 +1,6 @@
 // Bytes of the slices of the lane whose turn it is leave without gaps; a job ends with its last byte and no other.
 //
-// Of a byte are followed: the end of its job, and one bit. The helper invariants say where it stands: behind the word at the
+// The end of a byte's job and one bit of the byte are followed. Helper invariants tell the byte's place: behind the word at the
 // output come bytes of the next one, behind these the slice in the ring.
 module collector_order #(
   parameter int LANES,
@@ -9,7 +9,7 @@ module collector_order #(
   parameter int RING_BYTES  // a power of two
 ) (
   input clk, rst, started,
-  // By lane
+  // Ports of the lanes
   input [LANES-1:0] i_valid, i_ready, i_ends, i_last,
   input [LANES-1:0][$clog2(SLICE_BYTES+1)-1:0] i_count,
   input [LANES-1:0][8*SLICE_BYTES-1:0] i_data,
@@ -76,7 +76,7 @@ module collector_order #(
     end
   end
 
-  // Where the byte stands
+  // Place of the byte
   wire [RING_BYTES-1:0] ring_bits;
   wire [SLICE_BYTES-2:0] spilled_bits;
   first_bits #(.COUNT(RING_BYTES), .SIZE(8)) bits_of_ring (.items(inner_ring), .bits(ring_bits));

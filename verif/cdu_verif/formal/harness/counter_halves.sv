@@ -1,4 +1,4 @@
-// Who reads the low half of a counter and then the high one has what it was at the first reading: the high half is kept then.
+// Reading the low half of a counter keeps the high half for the reading that follows, so that both are of one moment.
 module counter_halves #(
   parameter int HALF       // bits
 ) (

@@ -1,4 +1,4 @@
-// What the register of a CRC becomes with the bytes of a word, bit by bit. Combinational.
+// Next value of a CRC's register after the bytes of a word, bit by bit. Combinational.
 module crc_reference #(
   parameter int BYTES,
   parameter bit [31:0] POLYNOMIAL

@@ -1,4 +1,4 @@
-// Behind the last byte of a packet that is to have a CRC its four bytes leave, in a word of their own where there is no room.
+// The four bytes of a CRC follow the last byte of a packet that wants one, in a word of their own where there is no room.
 module crc_writer_rules #(
   parameter int BYTES
 ) (

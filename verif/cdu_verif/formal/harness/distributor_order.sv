@@ -1,7 +1,7 @@
 // Rows of the blocks that are a lane's turn leave at that lane, one by one, marked where a block ends.
 //
-// The lane is any one. Of a row are followed: the end of its block, the last block of its job, and one bit. The helper
-// invariants say where it stands: the lane holds the rows of its words but for those of the oldest one that have left.
+// The lane is any one. The end of a row's block, the last block of its job, and one bit are followed. Helper
+// invariants tell its place: the lane holds the rows of its words but for those of the oldest one that have left.
 module distributor_order #(
   parameter int LANES,
   parameter int BEATS,       // rows of a word
@@ -17,7 +17,7 @@ module distributor_order #(
   input [BEATS*ROW_BITS-1:0] i_values,
   input [$clog2(BEATS+1)-1:0] i_count,
   input i_ends, i_last,
-  // By lane
+  // Ports of the lanes
   input [LANES-1:0] o_valid, o_ready, o_ends, o_last,
   input [LANES-1:0][ROW_BITS-1:0] o_values,
   input [LANES-1:0][BLOCK_SIDE/BEATS*WIDTH-1:0] inner_words,
@@ -53,7 +53,7 @@ module distributor_order #(
   always @* if (started & ~rst & active & o_valid[lane] & ahead == 0)
     in_order: assert ({o_ends[lane], o_last[lane], o_values[lane][0]} == item);
 
-  // Where the row stands
+  // Place of the row
   wire [WORDS*WIDTH-1:0] ring_words;
   choice #(.WIDTH(WORDS*WIDTH), .COUNT(LANES), .INDEX_BITS(TURN_BITS)) words_of (
     .values(inner_words), .index(lane), .value(ring_words)

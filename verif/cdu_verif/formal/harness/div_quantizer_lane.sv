@@ -32,7 +32,7 @@ module div_quantizer_lane #(
   end
   wire [DIVISOR_BITS-1:0] step = d << places;
 
-  // What belongs to each stage
+  // Operands of each stage
   wire [3:0] negatives;
   wire [3:0][2:0] moved;
   wire [3:0][C_BITS-1:0] amounts;
@@ -41,7 +41,7 @@ module div_quantizer_lane #(
   pipeline #(.WIDTH(3), .STAGES(3)) shifts (.value(places), .at(moved), .*);
   pipeline #(.WIDTH(C_BITS), .STAGES(3)) dividends (.value(amount), .at(amounts), .*);
   pipeline #(.WIDTH(DIVISOR_BITS), .STAGES(3)) divisors (.value(step), .at(steps), .*);
-  // What the device had in the stage before
+  // Registers of the device in the stage before
   reg [C_BITS-1:0] dividend_before;
   reg [C_BITS+RECIPROCAL_BITS-1:0] multiplied, product_before;
   always @(posedge clk) if (advance) begin

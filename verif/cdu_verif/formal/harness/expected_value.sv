@@ -1,4 +1,4 @@
-// What a lane offers is what the reference says.
+// A lane offers the value of the reference.
 module expected_value #(
   parameter int WIDTH
 ) (

@@ -1,7 +1,7 @@
 // Rows of a lane leave in words, in turn block by block; a word is full or ends its block.
 //
-// The lane is any one. Of a row are followed: the end of its block, the last block of its job, and one bit. The helper
-// invariants say where it stands: the lane holds the rows of its words and those of a word that is not complete.
+// The lane is any one. The end of a row's block, the last block of its job, and one bit are followed. Helper
+// invariants tell its place: the lane holds the rows of its words and those of a word that is not complete.
 module gatherer_order #(
   parameter int LANES,
   parameter int BEATS,       // rows of a word
@@ -17,7 +17,7 @@ module gatherer_order #(
   input [BEATS*ROW_BITS-1:0] o_values,
   input [$clog2(BEATS+1)-1:0] o_count,
   input o_ends, o_last,
-  // By lane
+  // Ports of the lanes
   input [LANES-1:0] i_valid, i_ready, i_ends, i_last,
   input [LANES-1:0][ROW_BITS-1:0] i_values,
   input [LANES-1:0][BLOCK_SIDE/BEATS*WIDTH-1:0] inner_words,
@@ -61,7 +61,7 @@ module gatherer_order #(
     if (active & ahead < o_count & item[2]) tags: assert (row_out[1] == item[1]);
   end
 
-  // Where the row stands
+  // Place of the row
   wire [WORDS*WIDTH-1:0] ring_words;
   choice #(.WIDTH(WORDS*WIDTH), .COUNT(LANES), .INDEX_BITS(TURN_BITS)) words_of (
     .values(inner_words), .index(lane), .value(ring_words)

@@ -1,4 +1,4 @@
-// What a block begins with: the category of DC, and where the rest begins; then DC, from the bits that follow.
+// Beginning of a block: the category of DC and the place of the rest; then DC, from the bits that follow.
 module gmc_begin (
   input [11:0] head,
   output [3:0] dc_at, category,

@@ -1,4 +1,4 @@
-// What holds of every column, whatever its bits: how long it is at most, and which masks its classes have.
+// Bounds of every column, whatever its bits: its greatest length, and the masks of its classes.
 module gmc_column_bounds #(
   parameter bit KNOWN,  // assumed, being proven where it is not
   parameter int PREFIX_BITS,

@@ -207,7 +207,7 @@ module gmc_decoder_rules #(
     end
   end
 
-  // At the output
+  // Values at the output
   wire [3:0][7:0] values_a, values_b;
   wire [5:0] length_a, length_b;
   reg [7:0][7:0] expected;

@@ -122,7 +122,7 @@ module gmc_encoder_rules #(
   lemma #(2, PROVEN) words_of_masks (~started | ~inner_valid[1] | masked);
   lemma #(3, PROVEN) fields_side_by_side (~started | ~inner_valid[1] | sided);
 
-  // What a block begins with stays until its first column leaves
+  // The beginning of a block stays until its first column leaves
   wire begun2 = inner_valid[1] & number2 == 0, begun3 = inner_valid[2] & number3 == 0;
   wire [BEGIN_BITS-1:0] begin_bits = inner_begin2[BEGIN_BITS-1:0];
   wire [4:0] begin_length = inner_begin2[BEGIN_BITS +: 5];

@@ -24,7 +24,7 @@ module gmc_slots_rules #(
 
   (* anyconst *) wire [9:0] followed;
 
-  // What comes: a column, and before the first one what the block begins with
+  // Input: a column, and before the first one the beginning of the block
   wire valid = inner_valid[2], first = inner_first[2], ends = inner_ends[2];
   wire [BEGIN_BITS-1:0] begin_bits = inner_begin2[BEGIN_BITS-1:0];
   wire [4:0] begin_length = inner_begin2[BEGIN_BITS +: 5];

@@ -27,7 +27,7 @@ module gmc_store_rules #(
   always @* assume (followed >= 12 && chosen < 3);
   wire takes = i__valid & i__ready, leaves = o__valid & o__ready;
 
-  // What is written: the bits of slots, the category among the first
+  // Input: the bits of slots, the category among the first
   reg [3:0] blocks_in;
   reg [9:0] begin_in, last_in;  // first bit of the slot; nibble that is not zero, of the slots before
   reg is, known;
@@ -65,14 +65,14 @@ module gmc_store_rules #(
     assume (last_now < 2 * MOST_BYTES && begin_in < 8 * MOST_BYTES);
   end
 
-  // What the format makes of it
+  // Block as the format codes it
   wire [7:0] short_body = (last - 1) >> 1, long_body = last >> 1;  // bytes that reach to the last nibble
   wire is_short = short_body <= 24 && ~category[3];
   wire [7:0] body = is_short ? short_body : long_body > 25 ? long_body : 25;
   wire [7:0] head = is_short ? {body[4:0], category[2:0]} : 200 + body - 25;
   wire [9:0] place_out = is_short ? followed - 4 : followed;
 
-  // What leaves
+  // Output
   reg [3:0] blocks_out;
   reg [9:0] begin_out;  // first byte of the slice
   wire [9:0] in_slice = place_out - 8 * begin_out;

@@ -1,4 +1,4 @@
-// The code word of one row of a table with which some bits begin. Of complete rows it is always one.
+// The code word of one row of a table with which some bits begin; complete rows always have one.
 module gmc_word #(
   parameter int ROWS,
   parameter int WORDS,  // of a row

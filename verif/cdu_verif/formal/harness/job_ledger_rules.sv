@@ -28,7 +28,7 @@ module job_ledger_rules #(
 );
   localparam int SIZE = $clog2(DEPTH + 1);
 
-  // All jobs
+  // Numbers of jobs under way and of records
   reg [SIZE-1:0] under = 0, records = 0;
   reg [NUMBER_BITS-1:0] number = 0;
   wire taken = records != 0 & (take | ~keeps);
@@ -46,7 +46,7 @@ module job_ledger_rules #(
     entries: assert (waiting_entries == records && entries_under == under && under <= DEPTH && records <= DEPTH - under);
   end
 
-  // Which of the jobs that have not ended are coded, and how many; the oldest one first
+  // Coded jobs among those that have not ended, the oldest one first, and their number
   reg [DEPTH-1:0] coded = 0;
   logic [SIZE-1:0] coded_under;
   always @(posedge clk)
@@ -113,7 +113,7 @@ module job_ledger_rules #(
     .comes(start & SCALED[mode]), .ends(windows_ends), .found(scale_surplus_found), .flag(scale_surplus),
     .in_entry(scale_surplus_column[entry[SIZE-2:0]]), .distance(windows_distance), .here(windows_here), .*
   );
-  // Where all jobs have scales, those are due that have not left the windows
+  // Jobs are due until they leave the windows, where all jobs have scales
   logic [DEPTH-1:0] expected_due;
   always @* begin
     expected_due = 0;

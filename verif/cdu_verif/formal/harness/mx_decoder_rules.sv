@@ -34,7 +34,7 @@ module mx_decoder_rules #(
       wire [BITS-1:0] code = codes[BITS*n +: BITS];
       wire sign = code[BITS-1];
       wire [BITS-1:0] magnitude = INTEGER ? (sign ? -code : code) : {1'b0, code[BITS-2:0]};
-      // Of a number that is no integer: its octave above that of subnormal ones, and the significand
+      // Octave, counted from that of subnormal numbers, and significand of a number that is no integer
       wire [7:0] field = INTEGER ? 0 : 8'(magnitude >> FRACTION_BITS);
       wire [7:0] octave = field == 0 ? 0 : field - 1;
       wire [7:0] fraction_mask = 8'((1 << FRACTION_BITS) - 1);

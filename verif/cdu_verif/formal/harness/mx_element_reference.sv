@@ -17,7 +17,7 @@ module mx_element_reference #(
   // Bits behind the point: all of a number that is half a step or more
   localparam int POINT = 24;
   localparam int WIDTH = POINT + FRACTION_BITS + OCTAVES + 3;
-  // So many places the lowest bit of the significand is above the last one.
+  // Distance in bits of the significand's lowest bit from the last one.
   wire signed [11:0] place =
     $signed({4'b0, value[30:23]}) - $signed({4'b0, scale}) + 12'(BIAS + FRACTION_BITS + POINT - 23);
   wire [WIDTH-1:0] steps = place < 0 | value[30:23] == 0 ? 0 : WIDTH'({1'b1, value[22:0]}) << place;

@@ -1,6 +1,6 @@
-// What the counters of the encoder mean: rows in the line are those that may leave, and those of the block that comes in.
+// Meaning of the encoder's counters: rows in the line may leave, or belong to the block that comes in.
 //
-// While a row that heads a block waits to leave, the block's other rows are still there: so its scale stays.
+// While a row that heads a block waits to leave, the block's other rows are still there, so that its scale stays.
 module mx_encoder_rules #(
   parameter int ROWS
 ) (

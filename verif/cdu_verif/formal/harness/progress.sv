@@ -1,6 +1,6 @@
-// From any moment on all inputs stay valid and all outputs ready; a transfer happens at least every so many cycles.
+// A transfer happens at least every so many cycles, once all inputs stay valid and all outputs ready.
 //
-// Before that moment, everything is free. Afterwards there is no reset.
+// Everything is free before that moment; no reset follows it.
 module progress #(
   parameter int CYCLES,
   parameter int STREAMS  // whose other end is outside

@@ -1,4 +1,4 @@
-// What the counters of a queue mean: so many places are taken between the one that is written next and the one that is read.
+// Meaning of a queue's counters: the number of places taken between the one written next and the one read.
 module queue_counters #(
   parameter int DEPTH
 ) (

@@ -1,4 +1,4 @@
-// What the registers of a range store mean: its ring holds the tiles that are complete and the blocks of the one that enters.
+// Meaning of a range store's registers: the ring holds the complete tiles and the blocks of the tile that enters.
 //
 // Tiles enter block by block. An entry of the ring tells how many other blocks its tile has.
 module range_ring #(
@@ -17,7 +17,7 @@ module range_ring #(
   output enters,                                      // the last beat of a block
   output reg [$clog2(TILE_BLOCKS)-1:0] entered,       // blocks of the tile that enters
   output reg [2:0] width,                             // of that tile
-  // By tile, from the oldest one on; the last entry is that of the tile that enters
+  // Tiles from the oldest one on; the last entry is that of the tile that enters
   output [SLOTS:0][$clog2(SLOTS)-1:0] slots,          // where it begins
   output [SLOTS:0][$clog2(TILE_BLOCKS)-1:0] others    // blocks besides its first one
 );

@@ -1,4 +1,4 @@
-// From least and greatest value of a block to its step, with any stalls.
+// The step of a block follows from its least and greatest value, with any stalls.
 //
 // D = m * 2**e is the least number with so many significant bits that is not below max(1, ceil(R / B)). So it covers the range,
 // B * D >= R; and no code is decoded to more than 65535. Mean, least and greatest value stay as they are, for they are the
@@ -11,7 +11,7 @@ module range_step #(
   parameter int DIVISION
 ) (
   input clk, started,
-  // What was found of a block
+  // Statistics of a block
   input found_valid, found_ready,
   input signed [BASE_BITS-1:0] found_least, found_most,
   input signed [BASE_BITS+$clog2(BLOCK_VALUES)-1:0] found_total,
@@ -22,7 +22,7 @@ module range_step #(
   input [BASE_BITS-1:0] inner_extent1, inner_low1, inner_quotient2, inner_low2,
   input [1:0] inner_bits1,
   input [2:1][BASE_BITS-1:0] inner_least, inner_most,
-  // What goes to the ranges that wait
+  // Range as it goes to the ranges that wait
   input signed [BASE_BITS-1:0] range_low,
   input [MANTISSA_BITS-1:0] range_mantissa,
   input [3:0] range_exponent,

@@ -84,7 +84,7 @@ module range_store_order #(
   endgenerate
   always @* if (started & ~rst & o__valid & tiles_out == followed) in_order: assert (&right);
 
-  // Where the range of the followed tile stands
+  // Place of the followed tile's range
   wire [3:0] there = tiles_in - tiles_out, index = followed - tiles_out - inner_present;
   wire waits = index < inner_complete, leaving = inner_present & followed == tiles_out;
   logic [$clog2(SLOTS)-1:0] start;

@@ -68,7 +68,7 @@ module splitter_mx #(
     end
   end
 
-  // What has left
+  // Bytes, beats and jobs that have left
   wire leaves = mx__valid & mx__ready;
   reg [JOB_BITS-1:0] job_out;
   reg [PLACE_BITS-1:0] place_out;

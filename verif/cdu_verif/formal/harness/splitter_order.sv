@@ -25,7 +25,7 @@ module splitter_order #(
   input [8*WORD_BYTES-1:0] i_data,
   input [$clog2(WORD_BYTES+1)-1:0] i_count,
   input i_last,
-  // By lane
+  // Ports of the lanes
   input [LANES-1:0] o_valid, o_ready, o_ends, o_last, o_bank,
   input [LANES-1:0][3:0] o_mode, o_rows,
   input [LANES-1:0][$clog2(SLICE_BYTES+1)-1:0] o_count,
@@ -93,7 +93,7 @@ module splitter_order #(
   wire leaves = offered & o_ready[turn];
   wire job_ends = block_ends & is_last;
 
-  // How long its block is
+  // Length of the block
   logic [7:0] mask_length;
   always @* begin
     mask_length = MASK_BYTES;
@@ -105,7 +105,7 @@ module splitter_order #(
   wire [7:0] length = in_block == 0 ? first_length : length_before;
   wire [7:0] rest = length - in_block;
 
-  // What has left
+  // Bytes, beats and jobs that have left
   reg [JOB_BITS-1:0] job_out;
   reg [PLACE_BITS-1:0] place_out;
   reg [BEATS_BITS-1:0] beats_out;  // of the blocks of this job

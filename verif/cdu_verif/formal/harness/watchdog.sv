@@ -1,4 +1,4 @@
-// With a job under way and the register WATCHDOG at the same value other than 0, nothing moves for at most so many cycles.
+// Nothing moves for at most so many cycles while a job is under way and the register WATCHDOG keeps a value other than 0.
 //
 // After that comes the abort, and one cycle later no job is under way.
 module watchdog #(

@@ -56,7 +56,7 @@ module width_order #(
         in_order: assert (bytes_out[ahead] == item[0]);
         own_job: assert (item[2:1] == jobs_out);
       end
-      // All bytes of a job leave before its end or with it.
+      // The bytes of a job leave before its end or with it.
       if (active & o_last) none_behind: assert (ahead < o_count || item[2:1] != jobs_out);
     end
   end

@@ -5,7 +5,7 @@ module words_in_segments #(parameter BYTES = 8) (
   input segments__valid, segments__ready,
   input [39:0] segments_address,
   input [31:0] segments_bytes,
-  // What is written, of the module that makes bursts
+  // Words that the module that makes bursts takes
   input inner_former__i__valid, inner_former__i__ready, inner_former__begun,
   input [40+9*BYTES:0] inner_former__i__payload,
   // Registers of the writer, and the end of a packet

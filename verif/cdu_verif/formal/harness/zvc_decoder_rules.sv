@@ -32,7 +32,7 @@ module zvc_decoder_rules #(
     ones = 4'(bits[0]) + 4'(bits[1]) + 4'(bits[2]) + 4'(bits[3]) + 4'(bits[4]) + 4'(bits[5]) + 4'(bits[6]) + 4'(bits[7]);
   endfunction
 
-  // From outside: slices and blocks that have entered, and what the block that is followed leaves as
+  // Slices and blocks that have entered, counted outside, and the output of the block that is followed
   reg [3:0] next_slice = 0;
   reg whole = 0;                    // the block has entered whole
   reg [6:0] got;                    // bytes of it that have entered
@@ -74,7 +74,7 @@ module zvc_decoder_rules #(
     end
     if (rst) next_slice <= 0;
   end
-  // As promised_slices has it, by the number that is known here
+  // Promise of promised_slices, by the number that is known here
   always @* if (i_valid) assume (next_slice < SLICES - 1 || i_ends);
 
   wire missing = present & at >= got;

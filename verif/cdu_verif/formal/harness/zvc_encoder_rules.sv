@@ -39,7 +39,7 @@ module zvc_encoder_rules #(
     ones = 4'(bits[0]) + 4'(bits[1]) + 4'(bits[2]) + 4'(bits[3]) + 4'(bits[4]) + 4'(bits[5]) + 4'(bits[6]) + 4'(bits[7]);
   endfunction
 
-  // From outside: rows and blocks that have entered, and what the block that is followed leaves as
+  // Rows and blocks that have entered, counted outside, and the output of the block that is followed
   reg [2:0] next_row = 0;
   reg [3:0] seen = 0;  // rows of the block
   reg [6:0] total, at, gone;
@@ -72,7 +72,7 @@ module zvc_encoder_rules #(
     if (rst) next_row <= 0;
   end
 
-  // As promised_rows has it, by the number that is known here
+  // Promise of promised_rows, by the number that is known here
   always @* if (i_valid) assume (i_ends == (next_row == 7));
 
   wire [6:0] rest = total - gone;

@@ -18,7 +18,7 @@ inline uint32_t word(const char* at) {
     return value;
 }
 
-// What of a length does not fit the token's four bits.
+// Writes the part of a length that does not fit the token's four bits.
 inline char* put_length(char* out, int rest) {
     if (rest < 15) return out;
     for (rest -= 15; rest >= 255; rest -= 255) *out++ = static_cast<char>(255);
@@ -26,7 +26,7 @@ inline char* put_length(char* out, int rest) {
     return out;
 }
 
-// Literals, and after them a match unless its length is 0 (end of the block).
+// Writes literals, and after them a match unless its length is 0 (end of the block).
 inline char* put_sequence(char* out, const char* literals, int count, int distance, int match) {
     const int extra = match ? match - 4 : 0;
     *out++ = static_cast<char>((count < 15 ? count : 15) << 4 | (extra < 15 ? extra : 15));
@@ -41,14 +41,14 @@ inline char* put_sequence(char* out, const char* literals, int count, int distan
 
 }  // namespace cdu_lz4
 
-// Bytes written to `to`, 0 when `capacity` is below LZ4_compressBound(size).
+// Returns the bytes written to `to`, 0 when `capacity` is below LZ4_compressBound(size).
 inline int LZ4_compress_default(const char* from, char* to, int size, int capacity) {
     if (capacity < LZ4_compressBound(size)) return 0;
     constexpr int hash_bits = 14, farthest = 65535;
     std::vector<int> latest(1 << hash_bits, -1);
     char* out = to;
     int done = 0;  // everything before it is written
-    // The format wants the last match to begin 12 bytes before the end and the last 5 bytes to be literals.
+    // The format requires the last match to begin 12 bytes before the end and the last 5 bytes to be literals.
     for (int at = 0; at + 12 <= size;) {
         const uint32_t here = cdu_lz4::word(from + at);
         int& slot = latest[(here * 2654435761u) >> (32 - hash_bits)];

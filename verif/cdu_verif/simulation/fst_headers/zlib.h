@@ -1,5 +1,5 @@
-// What Verilator's FST writer uses of zlib: a zlib stream of stored blocks. The writer stores the result itself when it is no
-// smaller than the input; value changes, which are the bulk of a waveform, go through LZ4.
+// Functions of zlib that Verilator's FST writer calls; they make a zlib stream of stored blocks. The writer stores the input
+// itself when the result is no smaller; value changes, which are the bulk of a waveform, go through LZ4.
 
 #ifndef CDU_VERIF_ZLIB_H
 #define CDU_VERIF_ZLIB_H

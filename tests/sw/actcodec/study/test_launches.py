@@ -1,0 +1,97 @@
+"""What compression launches and asks for in a step that repeats the one before: bounds, and no question for some policies."""
+
+import pytest
+import torch
+from actcodec import compress_activations
+from actcodec.policies import catalog
+from actcodec.study.launches import LaunchCounter, QuestionError, step_count
+from torch import nn
+from torch.nn import functional as F
+
+WIDTH, LETTERS = 32, 16
+
+
+class Attention(nn.Module):
+    """A block of a transformer, with linear layers before and after."""
+
+    def __init__(self):
+        super().__init__()
+        self.before = nn.Linear(WIDTH, 3 * WIDTH)
+        self.norm = nn.LayerNorm(WIDTH)
+        self.after = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        query, key, value = self.before(self.norm(x)).view(*x.shape[:2], 2, -1).transpose(1, 2).chunk(3, -1)
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return x + F.gelu(self.after(mixed.transpose(1, 2).reshape(x.shape)))
+
+
+def convolutions():
+    """Convolutions with batch normalisation, ReLU and a sum."""
+    blocks = [nn.Sequential(nn.Conv2d(i, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU()) for i in (3, 8, 8)]
+    return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(32, 4))
+
+
+def case(network):
+    """A model, and a function that computes its loss of one batch."""
+    torch.manual_seed(0)
+    if network == "convolutions":
+        model, x, y = convolutions(), torch.randn(4, 3, 16, 16), torch.randint(4, (4,))
+    else:
+        model, x, y = (
+            nn.Sequential(Attention(), Attention()),
+            torch.randn(2, LETTERS, WIDTH),
+            torch.randint(LETTERS, (2, WIDTH)),
+        )
+    return model, lambda: F.cross_entropy(model(x), y)
+
+
+@pytest.mark.parametrize("network", ["convolutions", "attention"])
+@pytest.mark.parametrize(
+    ("policy", "launches", "questions"),
+    [("none", 60, 0), ("sfpr", 20, 0), ("sfpr+zvc", 20, 0), ("jpeg-act", 20, 0), ("jpeg-gmc", 70, 6)],
+)
+def test_bounds_per_tensor(policy, launches, questions, network):
+    model, loss = case(network)
+    options = {"backend": "native"} if "backend" in catalog.policy_options(policy) else {}
+    found = step_count(model, catalog.policy(policy, **options), loss)
+    assert found.coded > 5 or policy == "none"
+    assert found.questions <= questions, found.forward.questions + found.backward.questions
+    assert found.launches <= launches
+
+
+@pytest.mark.parametrize("network", ["convolutions", "attention"])
+@pytest.mark.parametrize("policy", ["sfpr", "sfpr+zvc", "jpeg-act"])
+def test_a_repeated_step_asks_nothing_where_that_is_forbidden(policy, network):
+    model, loss = case(network)
+    compression = compress_activations(model, policy, backend="native")
+    with compression:
+        first = loss()
+    first.backward()
+    expected = [x.grad.clone() for x in model.parameters()]
+    model.zero_grad()
+    if network == "convolutions":
+        for module in model.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.reset_running_stats()
+    with LaunchCounter(forbid=True), compression:
+        second = loss()
+    with LaunchCounter(forbid=True):
+        second.backward()
+    assert torch.equal(first, second)
+    assert all(torch.equal(x.grad, grad) for x, grad in zip(model.parameters(), expected, strict=True))
+
+
+def test_a_question_is_found_and_refused():
+    layer = nn.Linear(8, 8)
+    x = torch.randn(64, 8)
+    with LaunchCounter() as counter:
+        assert (x > 0).any().item()
+        x[x > 0].sum()
+        x.tolist()
+    assert counter.counted.questions.total() == 3
+    assert counter.counted.launches > 3
+    # The golden model asks whether all values are finite.
+    compression = compress_activations(layer, "sfpr", backend="torch")
+    with pytest.raises(QuestionError, match=r"\w+:\d+ asks for a value on the host"), LaunchCounter(forbid=True), compression:
+        layer(x)
