@@ -27,7 +27,7 @@ from actcodec.policies.recommended import (
     status,
 )
 from actcodec.study.zoo import FAMILIES
-from cdu_cli.configurations import REGISTERS, tests_in_words
+from cdu_cli.configurations import REGISTERS, tests_passed
 from cdu_tools.files import write_whole
 from digest import Table, read
 
@@ -56,9 +56,9 @@ def configurations(figures: dict[str, Any]) -> str:
     rows = []
     for name, found in figures.items():
         cells = [f"{found['ge']['full'] / 1e3:.0f}", f"{1e3 / found['critical_path_ns']['full']:.0f}"]
-        cells += [f"{found['values_per_cycle']['compress']:.0f}", tests_in_words(found["tests"])]
+        cells += [f"{found['values_per_cycle']['compress']:.0f}", str(tests_passed(found["tests"]))]
         rows.append((f"`{name}`", *cells))
-    header = ("configuration", "area, kGE", "clock, MHz", "values per cycle", "tests")
+    header = ("configuration", "area, kGE", "clock, MHz", "values per cycle", "tests passed")
     return Table(header, tuple(rows)).markdown()
 
 
@@ -126,8 +126,7 @@ def _families(to_docs: str) -> str:
     seeds = max(one.seeds for one in measured()[0].families.values())
     note = (
         f"Lowest cosine with the exact gradient, {models} models, {seeds} seed{'s' * (seeds > 1)}: "
-        f"[by family]({to_docs}evidence/results.md#{ANCHOR}). Accuracy: [paired]({to_docs}evidence/paired.md). "
-        f"Kernels, exceptions: [policies]({to_docs}user/policies.md#which-one)."
+        f"[by family]({to_docs}evidence/results.md#{ANCHOR}). Accuracy: [paired]({to_docs}evidence/paired.md)."
     )
     return f"{recommendations()}\n\n{note}"
 

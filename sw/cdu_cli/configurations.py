@@ -12,10 +12,14 @@ from cdu_spec.registers import MAJOR, MINOR
 REGISTERS = f"{MAJOR}.{MINOR}"
 
 
+def tests_passed(tests: dict[str, int]) -> int:
+    """Return the number of tests that passed, by the numbers of a report."""
+    return tests["tests"] - tests["skipped"] - tests["failures"]
+
+
 def tests_in_words(tests: dict[str, int]) -> str:
     """Return the numbers of tests that passed, of all tests, and of skipped ones: ``492 of 510, 18 skipped``."""
-    passed = tests["tests"] - tests["skipped"] - tests["failures"]
-    return f"{passed} of {tests['tests']}" + (f", {tests['skipped']} skipped" if tests["skipped"] else "")
+    return f"{tests_passed(tests)} of {tests['tests']}" + (f", {tests['skipped']} skipped" if tests["skipped"] else "")
 
 
 def measured_configurations() -> dict[str, dict[str, Any]]:

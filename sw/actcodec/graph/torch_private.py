@@ -138,7 +138,7 @@ def kernels_together() -> Iterator[None]:
     """
     from torch._inductor.async_compile import AsyncCompile
 
-    def source(_: object, types: Sequence[str], text: str) -> Any:
+    def source(_: object, types: list[str], text: str) -> Any:
         return _Source(tuple(types), text) if _DECLARATION.search(text) else alone(AsyncCompile(), types, text)
 
     def compiled(own: Any, scope: dict[str, Any]) -> None:
