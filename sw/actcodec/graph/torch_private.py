@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from cdu_tools.errors import UserError
@@ -39,7 +36,6 @@ __all__ = [
     "inductor",
     "joint_graphs",
     "kernels_of",
-    "kernels_together",
     "min_cut",
     "next_autograd_number",
     "partition_by",
@@ -92,9 +88,7 @@ def inductor(graph: fx.GraphModule, inputs: Sequence[Any], partitioner: object) 
 
     _keep_kernels_apart()
     settings = {"custom_partitioner_fn": partitioner, **_settings()}
-    # The backward is compiled now, not when it first runs: with the same settings, and with its errors raised here.
-    options = {"ban_recompute_materialized_backward": False, "force_non_lazy_backward_lowering": True}
-    with functorch.patch(options), kernels_together():
+    with functorch.patch(ban_recompute_materialized_backward=False):
         compiled: Callable[..., Any] = compile_fx(graph, inputs, config_patches=settings)  # type: ignore[assignment]
     return compiled
 
@@ -113,94 +107,6 @@ def _keep_kernels_apart() -> None:
             "compile models before another library sets sys.setdlopenflags(os.RTLD_GLOBAL), as import pyosys does, or in "
             "another process"
         )
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A kernel in C++ that is not compiled yet."""
-
-    types: tuple[str, ...]  #: those of its arguments
-    text: str  #: a function ``kernel``, after lines that include headers
-
-
-#: Most kernels of a library; several libraries are compiled at once where inductor has several processes.
-_KERNELS_OF_A_LIBRARY = 16
-_DECLARATION = re.compile(r'extern "C"\s+void\s+kernel\(')
-#: Kernels that this process has loaded, by the settings that they were compiled with and their source.
-_loaded: dict[tuple[str, _Source], Callable[..., object]] = {}
-
-
-@contextmanager
-def kernels_together() -> Iterator[None]:
-    """Let inductor compile the kernels of a graph on the CPU together: one library for several, not one for each.
-
-    A compiler of C++ takes a second for a library, with headers and libraries to link with, and a tenth of it for a kernel.
-    """
-    from torch._inductor.async_compile import AsyncCompile
-
-    def source(_: object, types: list[str], text: str) -> Any:
-        return _Source(tuple(types), text) if _DECLARATION.search(text) else alone(AsyncCompile(), types, text)
-
-    def compiled(own: Any, scope: dict[str, Any]) -> None:
-        sources = {name: one for name, one in scope.items() if isinstance(one, _Source)}
-        functions = _compile_together(tuple(dict.fromkeys(sources.values())))
-        scope.update({name: functions[one] for name, one in sources.items()})
-        wait(own, scope)
-
-    alone, wait = AsyncCompile.cpp_pybinding, AsyncCompile.wait
-    with patch.object(AsyncCompile, "cpp_pybinding", source), patch.object(AsyncCompile, "wait", compiled):
-        yield
-
-
-def _compile_together(sources: Sequence[_Source]) -> dict[_Source, Callable[..., object]]:
-    """Compile and load kernels, those left out that this process has loaded already."""
-    from torch._inductor import config
-    from torch._inductor.async_compile import AsyncCompile, get_compile_threads
-    from torch._inductor.codecache import CppPythonBindingsCodeCache
-
-    class Library(CppPythonBindingsCodeCache):
-        entry_function = "kernels"
-
-    settings = repr(sorted((name, value) for name, value in config.get_config_copy().items() if name.startswith("cpp.")))
-    missing = [one for one in sources if (settings, one) not in _loaded]
-    submit = AsyncCompile.submit if get_compile_threads() > 1 else None
-    libraries = []
-    for first in range(0, len(missing), _KERNELS_OF_A_LIBRARY):
-        some = missing[first : first + _KERNELS_OF_A_LIBRARY]
-        binding = Library.suffix_template.format(
-            entry_func=Library.entry_function,
-            arg_len="PyTuple_GET_SIZE(args)",
-            call_entry_func=_choice(some),
-            extra_parse_arg="",
-        )
-        text = "".join(_as_static(number, one) for number, one in enumerate(some))
-        libraries.append((some, Library.load_async(text + binding, submit_fn=submit)))
-    for some, load in libraries:  # all are being compiled by now
-        kernels = getattr(load(), Library.entry_function)
-        _loaded.update({(settings, one): partial(kernels, number) for number, one in enumerate(some)})
-    return {one: _loaded[settings, one] for one in sources}
-
-
-def _as_static(number: int, source: _Source) -> str:
-    """Return a kernel as a function of its own name, which no other library sees, in a namespace for what it needs."""
-    lines = source.text.splitlines()
-    headers = [line for line in lines if line.startswith("#include")]
-    rest = "\n".join(line for line in lines if not line.startswith("#include"))
-    function = _DECLARATION.sub("static __attribute__((noinline)) void kernel(", rest)
-    return "\n".join([*headers, f"namespace kernel_{number} {{", function, "}", ""])
-
-
-def _choice(sources: Sequence[_Source]) -> str:
-    """Return statements in C++ that call the kernel whose number is the first of ``args``."""
-    cases = []
-    for number, one in enumerate(sources):
-        values = ", ".join(f"parse_arg<{kind.replace('const ', '')}>(args, {place})" for place, kind in enumerate(one.types, 1))
-        cases.append(
-            f"case {number}: if (PyTuple_GET_SIZE(args) != {len(one.types) + 1}) "
-            f'throw std::runtime_error("requires {len(one.types)} args"); '
-            f"kernel_{number}::kernel({values}); Py_RETURN_NONE;"
-        )
-    return f'switch (parse_arg<int64_t>(args, 0)) {{ {" ".join(cases)} default: throw std::runtime_error("no such kernel"); }}'
 
 
 def _settings() -> dict[str, Any]:

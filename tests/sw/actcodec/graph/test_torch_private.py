@@ -90,35 +90,3 @@ def test_a_shared_kernel_is_refused():
     run = subprocess.run([sys.executable, "-c", SHARED, "shared"], check=False, capture_output=True, text=True)
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1].endswith("or in another process")
-
-
-TOGETHER = """
-import sys
-from contextlib import nullcontext
-import torch, actcodec
-from actcodec.graph import torch_private
-from torch import nn
-
-if sys.argv[1] == "alone":
-    torch_private.kernels_together = nullcontext
-torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, 64), nn.GELU())
-actcodec.compiled(model, "int8", parts=1)
-loss = model(torch.randn(128, 64)).square().mean()
-loss.backward()
-print(loss.item().hex(), *(one.grad.double().sum().item().hex() for one in model.parameters()))
-"""
-
-
-@pytest.mark.parametrize("threads", ["1", "2"])
-def test_kernels_of_a_graph_are_compiled_together(tmp_path, threads):
-    def values_and_libraries(way):
-        folder = tmp_path / way
-        settings = {"TORCHINDUCTOR_CACHE_DIR": str(folder), "TORCHINDUCTOR_COMPILE_THREADS": threads}
-        command = [sys.executable, "-c", TOGETHER, way]
-        output = subprocess.run(command, env=os.environ | settings, check=True, capture_output=True, text=True).stdout
-        return output.split(), len(list(folder.glob("*/*.main.so")))
-
-    alone, together = values_and_libraries("alone"), values_and_libraries("together")
-    assert alone[0] == together[0]
-    assert alone[1] > together[1] == 2  # of the forward and of the backward
