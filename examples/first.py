@@ -13,6 +13,6 @@ model = nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReL
 images, labels = torch.rand(16, 3, 32, 32), torch.randint(10, (16,))
 with actcodec.compress_activations(model, "jpeg-act") as stats:
     loss = nn.functional.cross_entropy(model(images), labels)
-loss.backward()  # gradients from reconstructed activations
+loss.backward()
 print(stats)
 numpy.save("activations.npy", model[:3](images).detach())

@@ -39,7 +39,8 @@ class HeadFifo(wiring.Component):
         given = Value.cast(self.i.payload)
         places = [Signal(len(given), reset_less=True, name=f"place{number}") for number in range(self.depth)]
         filled = Signal(self.depth)  # from the head on
-        comes, leaves = Signal(), Signal()
+        comes = Signal()
+        leaves = Signal()
         m.d.comb += [
             self.i.ready.eq(~filled[-1]),
             self.o.valid.eq(filled[0]),

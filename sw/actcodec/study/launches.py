@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+import actcodec
 from actcodec.policies.policy import Policy
 from actcodec.training.activation_compression import ActivationCompression
 from actcodec.training.compression import Limits
@@ -45,7 +46,7 @@ _INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
 _MASKS = (torch.bool, torch.uint8)
 #: Methods that copy values to the host without an operation that a mode sees on the CPU.
 _METHODS = ("tolist", "cpu", "numpy")
-_ROOT = Path(__file__).parents[1]
+_ROOT = Path(actcodec.__file__).parent
 #: Package whose code is said to be the place of a question, and the module that counts.
 _PACKAGE, _HERE = f"{_ROOT.name}.", __name__
 

@@ -1,5 +1,6 @@
 """``-`` as a file's name: standard input and output where a command says so, refused by every other one."""
 
+import inspect
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import get_type_hints
 
 import actcodec
 import numpy as np
@@ -128,7 +130,7 @@ def _files():
     """Each command line in which one parameter of a file or folder is ``-``, and the others that it must have are given."""
     for command, words in _commands(ENTRY):
         for parameter in command.params:
-            if "Path" not in str(parameter.type_descriptor.annotation):
+            if "Path" not in str(get_type_hints(inspect.unwrap(command.callback))[parameter.name]):
                 continue
             if words[0] in STREAMING and parameter.param_type_name == "argument":
                 continue
