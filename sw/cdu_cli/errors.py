@@ -67,6 +67,8 @@ def in_one_sentence() -> Iterator[None]:
         _drop_output()
         sys.exit(_NOBODY_READS)
     except OSError as error:
+        if error.errno == errno.ENOMEM:
+            _end_without_memory()
         if error.errno == errno.ENOSPC:
             _drop_output()
         where = f"{os.fsdecode(error.filename)}: " if error.filename else ""

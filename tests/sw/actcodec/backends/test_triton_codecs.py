@@ -88,7 +88,7 @@ def test_kernels_compute(name, monkeypatch):
 
     def by_a_kernel(self, function, *given, **options):
         # Scales are a number per channel, on the tensor's device.
-        per_channel = function.__module__ == channel_statistics.__name__ or function is scales_of
+        per_channel = function.__module__ == channel_statistics.__name__ or function is sfpr.scales_of
         assert function in self.implementations or per_channel
         return run(self, function, *given, **options)
 
