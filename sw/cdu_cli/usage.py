@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from typing import Any
 
 from cdu_tools.near_names import advice, unknown
 
-#: Value that typer refuses in its message, and its type where it could not be converted.
-_REFUSED = re.compile(r"(.*) is not (?:in the range .*|a valid (int|float).*)\.", re.DOTALL)
+#: Advice for a value, by the name that pydantic, which typer converts values with, gives to its fault.
+_ALLOWED = {
+    "int_parsing": "use a whole number",
+    "int_parsing_size": "use a smaller number",
+    "float_parsing": "use a number",
+    "greater_than_equal": "use {ge} or more",
+    "less_than_equal": "use {le} or less",
+}
 
 
 def usage_sentence(error: Any) -> str:
@@ -18,8 +22,10 @@ def usage_sentence(error: Any) -> str:
     there_is = f"`{place} --help` says what there is"
     if (option := getattr(error, "option_name", None)) and hasattr(error, "possibilities"):
         return unknown("option", option, _options(error.ctx), there_is)
-    if hasattr(error, "param") and (allowed := _allowed(error)):
-        return allowed
+    faults = getattr(error.__cause__, "errors", None)
+    if faults is not None and (fault := faults()[0])["type"] in _ALLOWED:
+        allowed = _ALLOWED[fault["type"]].format(**fault.get("ctx", {}))
+        return f"{error.param.opts[0]} {fault['input'] or repr('')} is not allowed: {allowed}"
     message = error.format_message().rstrip(".")
     return f"{message[0].lower()}{message[1:]}; {there_is}"
 
@@ -34,20 +40,3 @@ def _options(context: Any) -> list[str]:
     """Return the options of the command that was called."""
     params = context.command.get_params(context)
     return [word for one in params if one.param_type_name == "option" for word in (*one.opts, *one.secondary_opts)]
-
-
-def _allowed(error: Any) -> str:
-    """Return the sentence about a number that an option or argument does not take; nothing for other values."""
-    if not (refused := _REFUSED.fullmatch(error.message)):
-        return ""
-    value, kind = refused.groups()
-    text = ast.literal_eval(value) if kind else value
-    if kind == "int":
-        use = "a smaller number" if text.isdecimal() else "a whole number"
-    elif kind == "float":
-        use = "a number"
-    else:
-        limits = error.param.type
-        below = limits.min is not None and float(text) < limits.min
-        use = f"{limits.min} or more" if below else f"{limits.max} or less"
-    return f"{error.param.opts[0]} {text or repr('')} is not allowed: use {use}"
