@@ -1,6 +1,5 @@
 """``-`` as a file's name: standard input and output where a command says so, refused by every other one."""
 
-import inspect
 import io
 import json
 import os
@@ -10,7 +9,6 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from typing import get_type_hints
 
 import actcodec
 import numpy as np
@@ -130,7 +128,7 @@ def _files():
     """Each command line in which one parameter of a file or folder is ``-``, and the others that it must have are given."""
     for command, words in _commands(ENTRY):
         for parameter in command.params:
-            if "Path" not in str(get_type_hints(inspect.unwrap(command.callback))[parameter.name]):
+            if "Path" not in str(parameter.type_descriptor.annotation):
                 continue
             if words[0] in STREAMING and parameter.param_type_name == "argument":
                 continue
