@@ -152,7 +152,7 @@ def _place() -> str:
 
 @dataclass(frozen=True)
 class StepCount:
-    """What a policy adds to a step."""
+    """Launches and questions that a policy adds to a step."""
 
     coded: int  #: tensors that a codec compresses
     forward: Counted

@@ -1,4 +1,4 @@
-"""What compression launches and asks for in a step that repeats the one before: bounds, and no question for some policies."""
+"""Launches and questions of a step that repeats the one before: bounds, and no question for some policies."""
 
 import pytest
 import torch
