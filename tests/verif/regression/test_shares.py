@@ -55,6 +55,15 @@ def test_the_runs_of_a_block_have_all_of_its_tests_together(block):
         assert {name.partition("/")[0] for name in own} == {name.partition("/")[0] for name in names}
 
 
+def test_what_a_parameter_set_skips_is_in_none_of_its_shares():
+    """Modules that benches share are read anew for each parameter set, also behind one that has more."""
+    modules = record("control").modules
+    assert "shift_tables" in test_names.names("control", TINY, modules, skipped=False)
+    without = CduConfig(modes=("sfpr", "bypass", "mx"))
+    assert "shift_tables" not in test_names.names("control", without, modules, skipped=False)
+    assert "shift_tables" in test_names.names("control", without, modules)
+
+
 @needs_verilator
 def test_a_regression_runs_the_shares(tmp_path):
     settings = VerifySettings(TINY, regression.RunSettings(tmp_path, level="pairs"), ["inverse_shift_quantizer"])

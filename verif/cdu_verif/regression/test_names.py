@@ -7,7 +7,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,23 +22,31 @@ def names(block: str, config: CduConfig, modules: Sequence[str], *, skipped: boo
     """Return the names of the tests in the modules of a block, in the form that reports have.
 
     Without ``skipped`` those that such a block skips are left out.
-    Benches read their block and its parameters when they are imported, so the imported modules are dropped afterwards.
+    Benches read their block and its parameters when they are imported, also in modules that they share.
     """
     with tempfile.TemporaryDirectory() as folder:
         manifest = Path(folder) / "manifest.json"
         manifest.write_text(json.dumps({"config": config.to_dict()}), encoding="utf-8")
         settings = {MANIFEST: str(manifest), BLOCK: block}
-        with mock.patch.dict(os.environ, settings):
-            found = [_fresh(module) for module in modules]
+        with mock.patch.dict(os.environ, settings), _without_benches(modules):
+            found = [vars(importlib.import_module(module)) for module in modules]
     return {one.name for module in found for test in module.values() for one in _generated(test) if skipped or not one.skip}
 
 
-def _fresh(module: str) -> dict[str, Any]:
-    """Import a module anew, drop it, and return its content."""
-    sys.modules.pop(module, None)
-    content = vars(importlib.import_module(module))
-    del sys.modules[module]
-    return content
+@contextmanager
+def _without_benches(modules: Sequence[str]) -> Iterator[None]:
+    """Forget the given modules and all modules of benches within the ``with`` block; what is imported there is forgotten after."""
+
+    def forget() -> dict[str, Any]:
+        benches = [name for name in sys.modules if name in modules or name.startswith("cdu_verif.benches.")]
+        return {name: sys.modules.pop(name) for name in benches}
+
+    before = forget()
+    try:
+        yield
+    finally:
+        forget()
+        sys.modules.update(before)
 
 
 def _generated(test: Any) -> Sequence[Any]:
