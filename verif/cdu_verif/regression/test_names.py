@@ -35,7 +35,7 @@ def names(block: str, config: CduConfig, modules: Sequence[str], *, skipped: boo
 
 @contextmanager
 def _without_benches(modules: Sequence[str]) -> Iterator[None]:
-    """Forget the given modules and all modules of benches within the ``with`` block; what is imported there is forgotten after."""
+    """Forget the given modules and those of benches within the ``with`` block, and afterwards what is imported there."""
 
     def forget() -> dict[str, Any]:
         benches = [name for name in sys.modules if name in modules or name.startswith("cdu_verif.benches.")]
