@@ -182,6 +182,17 @@ def test_integers_of_every_size():
         assert same_bits(native.decompress(found), golden.decompress(expected))
 
 
+@pytest.mark.parametrize("bits", [3.5, 10])
+def test_coded_copies_of_many_chunks(bits):
+    """Check 16,777,216 values and a few more: many chunks, the last one not full."""
+    x = torch.randn(4099, 16, 16, 16, generator=torch.Generator().manual_seed(2))
+    x = (x + x.roll(1, 3)).relu() if bits < 4 else x
+    contexts, deflate = (
+        actcodec.codec("blpa-coded", bits=bits, coder=coder, backend="native") for coder in ("contexts", "deflate")
+    )
+    assert same_bits(contexts.decompress(contexts.compress(x)), deflate.decompress(deflate.compress(x)))
+
+
 @pytest.mark.parametrize("name", ["sfpr", "actnn-sample", "division", "blpa-float", "cusz", "acgc-quant", "division-float"])
 def test_tensors_without_values_are_refused(name):
     with pytest.raises(UserError, match="cannot compress tensors on the device meta: give a tensor that has values"):

@@ -97,6 +97,23 @@ def test_bytes_are_all_that_is_kept():
         packed.to_bytes()
 
 
+@pytest.mark.parametrize("name", ["blpa-coded", "feature-coded", "feature-klt"])
+@pytest.mark.parametrize("backend", ["torch", "native"])
+def test_coders_keep_the_same_values(name, backend):
+    for shape in ((300, 8), (2, 3, 9, 11), (700,)):
+        x = torch.randn(shape, generator=torch.Generator().manual_seed(4))
+        found = [
+            actcodec.codec(name, coder=coder, backend=backend).compress(x).decompress() for coder in ("deflate", "contexts")
+        ]
+        assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("coder", ["zlib", "", None, 3])
+def test_coders_that_are_not_allowed(coder):
+    with pytest.raises(UserError, match="use deflate or contexts"):
+        actcodec.codec("blpa-coded", coder=coder)
+
+
 @pytest.mark.parametrize("bits", [0, 0.9, 12.1, float("nan"), "4", True])
 def test_bits_that_are_not_allowed(bits):
     with pytest.raises(UserError, match="use a number from 1 to 12"):
