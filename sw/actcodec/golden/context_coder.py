@@ -255,12 +255,14 @@ def _with_log(counts: Counts) -> Counts:
     """Return counts times their binary logarithms in units of 2**-16; zero for zero."""
     exponents = np.maximum(_bit_lengths(counts) - 1, 0)
     mantissas = ((counts << MANTISSA_BITS) >> exponents) & ((1 << MANTISSA_BITS) - 1)
-    return counts * ((exponents << LOG_BITS) + LOGS[mantissas])
+    found: Counts = counts * ((exponents << LOG_BITS) + LOGS[mantissas])
+    return found
 
 
 def _entropies(counts: Counts) -> Counts:
     """Return the bits, in units of 2**-16, of tokens with these counts, int64 (..., tokens)."""
-    return _with_log(counts.sum(-1)) - _with_log(counts).sum(-1)
+    found: Counts = _with_log(counts.sum(-1)) - _with_log(counts).sum(-1)
+    return found
 
 
 def _cost(counts: Counts) -> int:
