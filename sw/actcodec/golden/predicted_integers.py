@@ -64,9 +64,9 @@ def decode(coded: Coded, shape: tuple[int, ...], dimensions: int) -> Iterator[tu
 
 def sample_pieces(shape: tuple[int, ...], device: torch.device) -> Iterator[slice]:
     """Return slices of samples that predict within themselves; a tensor of rank 1 is one piece."""
-    step = shape[0]
-    if len(shape) > 1:
-        step = max(piece_values(prod(shape), device) // prod(shape[1:]), 1)
+    if len(shape) == 1:
+        return iter((slice(0, shape[0]),))
+    step = max(piece_values(prod(shape), device) // prod(shape[1:]), 1)
     return (slice(first, min(first + step, shape[0])) for first in range(0, shape[0], step))
 
 
