@@ -246,7 +246,8 @@ def unpacked_tables(packed: bytes) -> tuple[int, npt.NDArray[np.int32]]:
 
 
 #: Number of low bits that each token leaves over.
-_LOW_BITS: Counts = np.maximum((np.arange(1, TOKENS + 1) // 2 - DIRECT) // 2 + DIRECT_BITS - 1, 0)
+_BUCKETS = np.arange(1, TOKENS + 1) // 2
+_LOW_BITS: Counts = np.where(_BUCKETS < DIRECT, 0, (_BUCKETS - DIRECT) // 2 + DIRECT_BITS - 1)
 #: Shapes and dtypes of the parts without values.
 _EMPTY = ((0, torch.uint8), ((0, 2), torch.int32), (0, torch.int32), (0, torch.int16), (0, torch.uint8))
 

@@ -1,7 +1,8 @@
 """Coding of tensors of whole numbers, predicted by their neighbours and entropy-coded.
 
 Coder ``deflate`` codes the differences of Lorenzo's prediction (:mod:`actcodec.golden.integer_coder`), some samples at a time;
-coder ``contexts`` predicts by itself (:mod:`actcodec.golden.context_coder`).
+coder ``contexts`` predicts by itself (:mod:`actcodec.golden.context_coder`). Coder ``auto`` is ``contexts`` in kernels,
+from :data:`LEAST_VALUES` values on, and ``deflate`` elsewhere, as here.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from actcodec.golden.lorenzo import cheapest_dimensions, differences, sums
 from actcodec.golden.pieces import piece_values
 
 #: Coders of whole numbers.
-DEFLATE, CONTEXTS = CODERS = "deflate", "contexts"
+AUTO, DEFLATE, CONTEXTS = CODERS = "auto", "deflate", "contexts"
+#: Least number of values for which ``auto`` is ``contexts``, whose tables and states take more bytes than fewer values save.
+LEAST_VALUES = 256
 Coded = CodedIntegers | ContextCoded
 #: Sizes of the sample by which the number of dimensions is chosen: values, and least extent of all axes but the first.
 _SAMPLE_VALUES, _SAMPLE_EXTENT = 1 << 15, 8

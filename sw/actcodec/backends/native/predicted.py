@@ -20,7 +20,7 @@ from actcodec.golden.floating.predicted import Predicted, whole_cells, whole_mul
 from actcodec.golden.floating.steps import Line
 from actcodec.golden.integer_coder import BYTE_VALUES, WIDTHS, CodedIntegers, deflated, entropy, inflated
 from actcodec.golden.lorenzo import MAX_DIMENSIONS, cheapest_dimensions
-from actcodec.golden.predicted_integers import CONTEXTS, DEFLATE, sample
+from actcodec.golden.predicted_integers import AUTO, CONTEXTS, DEFLATE, LEAST_VALUES, sample
 
 #: Bytes of memory for the low bits of a chunk.
 _CHUNK_BIT_BYTES = CHUNK_VALUES * 29 // 8 + 8
@@ -32,14 +32,14 @@ _LEAST_RANK = 3
 
 def cells(x: Tensor, step: Tensor, coder: str = DEFLATE) -> Predicted:
     """Compute :func:`actcodec.golden.floating.predicted.cells`."""
-    if coder == CONTEXTS:
+    if _takes_contexts(x, coder):
         return _in_contexts(x, step, cells=True)
     return _predicted(x, step, None, cells=True) if x.ndim >= _LEAST_RANK else golden.cells(host(x), step)
 
 
 def multiples(x: Tensor, step: Tensor, dimensions: int | None = None, coder: str = DEFLATE) -> Predicted:
     """Compute :func:`actcodec.golden.floating.predicted.multiples`."""
-    if coder == CONTEXTS:
+    if _takes_contexts(x, coder):
         return _in_contexts(x, step, cells=False)
     if x.ndim < _LEAST_RANK:
         return golden.multiples(host(x), step, dimensions)
@@ -64,6 +64,10 @@ def products(predicted: Predicted, step: Tensor, shape: Sequence[int], dtype: to
     """Compute :func:`actcodec.golden.floating.predicted.products`."""
     y = _values(predicted, step, shape, dtype, cells=False)
     return golden.products(predicted, step, shape, dtype) if y is None else y
+
+
+def _takes_contexts(x: Tensor, coder: str) -> bool:
+    return coder == CONTEXTS or (coder == AUTO and x.numel() >= LEAST_VALUES)
 
 
 def _predicted(x: Tensor, step: Tensor, dimensions: int | None, *, cells: bool) -> Predicted:

@@ -14,6 +14,7 @@ from math import isfinite
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import either
 from cdu_tools.numbers import is_real
 from torch import Tensor
 
@@ -26,7 +27,7 @@ from actcodec.codecs.copies import SteppedCopyCodec
 from actcodec.golden.floating import predicted
 from actcodec.golden.floating.steps import Line
 from actcodec.golden.lorenzo import MAX_MAGNITUDE
-from actcodec.golden.predicted_integers import CODERS, DEFLATE, Coded
+from actcodec.golden.predicted_integers import AUTO, CODERS, Coded
 from actcodec.golden.sfpr import channel_maxima
 from actcodec.golden.shapes import header_bytes, per_channel
 
@@ -90,12 +91,13 @@ class BlpaCodedCodec(SteppedCopyCodec):
         ``torch``, or a backend that computes the same in less time, such as ``native``.
     coder
         ``deflate``: Lorenzo's prediction and zlib; ``contexts``: tables for contexts of neighbours and interleaved rANS, with
-        fewer bytes, in less time by backend ``native`` and in more by ``torch``. Both keep the same values.
+        fewer bytes, in less time by backend ``native`` and in more by ``torch``; ``auto``: ``contexts`` by kernels of
+        ``native``, ``deflate`` elsewhere. All keep the same values.
     """
 
     bits: float = 3.5
     backend: str | Backend = "torch"
-    coder: str = DEFLATE
+    coder: str = AUTO
 
     name = "blpa-coded"
 
@@ -104,7 +106,7 @@ class BlpaCodedCodec(SteppedCopyCodec):
         if not (number and isfinite(self.bits) and LEAST_BITS <= self.bits <= MOST_BITS):
             raise UserError(f"bits = {self.bits!r} is not allowed: use a number from {LEAST_BITS} to {MOST_BITS}")
         if self.coder not in CODERS:
-            raise UserError(f"coder = {self.coder!r} is not allowed: use {' or '.join(CODERS)}")
+            raise UserError(f"coder = {self.coder!r} is not allowed: use {either(CODERS)}")
         self._backend = backend_of(self.backend)
 
     @property

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
+from actcodec.golden.predicted_integers import LEAST_VALUES
 from cdu_spec import UserError
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -108,9 +109,22 @@ def test_coders_keep_the_same_values(name, backend):
         assert torch.equal(*found)
 
 
+@pytest.mark.parametrize("name", ["blpa-coded", "feature-coded", "feature-klt"])
+def test_coder_auto_is_the_one_that_kernels_have(name):
+    """Contexts by native kernels, if there are values enough to pay for their tables; deflate by torch's operations."""
+    x = torch.randn(LEAST_VALUES // 8, 8, generator=torch.Generator().manual_seed(5))
+
+    def size(x, **options):
+        return actcodec.codec(name, **options).compress(x).nbytes
+
+    assert size(x, backend="native") == size(x, backend="native", coder="contexts")
+    assert size(x[1:], backend="native") == size(x[1:], backend="native", coder="deflate")
+    assert size(x, backend="torch") == size(x, backend="torch", coder="deflate")
+
+
 @pytest.mark.parametrize("coder", ["zlib", "", None, 3])
 def test_coders_that_are_not_allowed(coder):
-    with pytest.raises(UserError, match="use deflate or contexts"):
+    with pytest.raises(UserError, match="use auto, deflate or contexts"):
         actcodec.codec("blpa-coded", coder=coder)
 
 

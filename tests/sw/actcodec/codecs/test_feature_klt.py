@@ -132,10 +132,11 @@ def test_heads_are_the_features_of_a_token():
 
 @pytest.mark.parametrize("steps_of", ["feature", "token"])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_the_same_bits_twice_and_on_backend_native(dtype, steps_of):
+@pytest.mark.parametrize("coder", ["deflate", "contexts"])
+def test_the_same_bits_twice_and_on_backend_native(dtype, steps_of, coder):
     x = tokens().to(dtype)
     x = torch.cat((x, x.flip(1)), 1)  # pairs of features that are equal: variances with ties
-    options = {"steps_of": steps_of}
+    options = {"steps_of": steps_of, "coder": coder}
     forms = [codec("feature-klt", backend=backend, **options).compress(x) for backend in ("torch", "torch", "native")]
     assert all(isinstance(form, KltForm) for form in forms)
     assert parts(forms[0]) == parts(forms[1]) == parts(forms[2])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from actcodec.golden import context_coder
-from actcodec.golden.context_coder import ContextCoded
+from actcodec.golden.context_coder import DIRECT, ContextCoded
 from cdu_spec.bitstream import BitstreamError
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -289,3 +289,12 @@ def test_missing_words_are_found():
     assert "keep all parts together" in outcome(packed, short)[0]
     moved = replace(packed.coded, words=packed.coded.words.flip(0))
     assert "do not end with the state that coding began with" in outcome(packed, moved)[0]
+
+
+@pytest.mark.parametrize("magnitude", [*range(1, 40), 1000, (1 << 29) - 1])
+def test_a_rule_counts_the_low_bits_of_great_magnitudes_only(magnitude):
+    """A rule with all its tokens of one kind has no entropy, and costs the bits that are written beside the tokens."""
+    values = torch.tensor([magnitude, -magnitude])
+    tokens, lengths, _ = context_coder._tokens(values)
+    assert lengths.tolist() == [max(magnitude.bit_length() - 2, 0) if magnitude >= DIRECT else 0] * 2
+    assert context_coder._LOW_BITS[tokens].tolist() == lengths.tolist()
