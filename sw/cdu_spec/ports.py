@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cdu_spec.config import OWN_CLOCKS
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 
 @dataclass(frozen=True)

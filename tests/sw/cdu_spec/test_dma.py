@@ -22,7 +22,8 @@ from cdu_spec.dma import (
 from cdu_spec.dma_documents import dma_c_header, dma_markdown
 from cdu_spec.modes import Mode
 from cdu_spec.register_documents import c_header
-from cdu_spec.registers import Channel, address
+from cdu_spec.register_types import Channel
+from cdu_spec.registers import address
 
 PAGE = Path(__file__).parents[3] / "docs" / "user" / "dma.md"
 

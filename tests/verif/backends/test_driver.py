@@ -15,7 +15,8 @@ from cdu_driver import Job as DriverJob
 from cdu_spec import CduConfig, Mode
 from cdu_spec.ports import PORTS
 from cdu_spec.register_documents import c_header
-from cdu_spec.registers import Channel, ScaleSource, address, register
+from cdu_spec.register_types import Channel, ScaleSource
+from cdu_spec.registers import address, register
 from cdu_tools.errors import UserError
 from cdu_verif.backends.compiled import library
 from cdu_verif.backends.compiled.device import CompiledDevice

@@ -24,7 +24,8 @@ from cdu_spec import BitstreamError, CduConfig, UserError
 from cdu_spec.affine import AffineSettings
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Dtype, Mode
-from cdu_spec.registers import Channel, address, register
+from cdu_spec.register_types import Channel
+from cdu_spec.registers import address, register
 from cdu_verif.backends.checked_backend import CheckedBackend
 from cdu_verif.backends.compiled import pieces
 from cdu_verif.backends.compiled.backend import RtlBackend

@@ -5,7 +5,7 @@ from __future__ import annotations
 from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
 from cdu_spec.modes import Mode
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from torch import Tensor
 
 from cdu_verif.benches.array_bench import ArrayBench

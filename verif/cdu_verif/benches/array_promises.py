@@ -20,7 +20,7 @@ from cdu_spec.affine import AffineSettings
 from cdu_spec.coding import code_bits, known
 from cdu_spec.modes import Mode
 from cdu_spec.ports import PORTS
-from cdu_spec.registers import Channel, ScaleSource
+from cdu_spec.register_types import Channel, ScaleSource
 
 from cdu_verif.benches.armed import ArmedBench, expect, golden, good, prepare, raised, small_item
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of
