@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cdu_spec.affine import BASE_BITS, CODE_BITS, RangeKind
-from cdu_spec.config import COMPLETIONS
+from cdu_spec.config_rules import COMPLETIONS
 from cdu_spec.geometry import SHIFT_BITS
 from cdu_spec.modes import AFFINE_MODES, Coder, Mode
 from cdu_spec.mx import MX_FORMATS, ScaleRule

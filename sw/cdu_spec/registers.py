@@ -12,7 +12,8 @@ from typing import Any
 from cdu_spec.affine import CODE_BITS, AffineSettings
 from cdu_spec.bitstream import MAGIC
 from cdu_spec.channel_block import CHANNEL
-from cdu_spec.config import COMPLETIONS, DUPLEX, CduConfig
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import COMPLETIONS, DUPLEX
 from cdu_spec.geometry import BLOCK_VALUES
 from cdu_spec.modes import Coder, Dtype, Mode
 from cdu_spec.mx import MxSettings, ScaleRule

@@ -166,7 +166,7 @@ class RegisterFile(wiring.Component):
 
 
 def _unfit(register: Register, written: Value) -> Value | None:
-    """Return whether a register refuses what is written (:meth:`~cdu_spec.register_types.Register.takes`); None: it takes all."""
+    """Return whether a register refuses what is written (:meth:`.Register.takes`); None: it takes all."""
     reasons: list[Value] = []
     outside = ((1 << REGISTER_BITS) - 1) & ~sum(part.mask for part in register.fields)
     if register.is_exact and outside:

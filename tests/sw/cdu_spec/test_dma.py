@@ -5,7 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_spec.dma import (
     COMPLETION,
     COMPLETION_BYTES,
