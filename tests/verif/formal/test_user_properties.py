@@ -2,7 +2,8 @@
 
 import pytest
 from cdu.delivery import generator
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_tools.errors import UserError
 from cdu_verif.formal import user_properties
 from cdu_verif.formal.proof import prove

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from cdu.delivery.interfaces import AXI4, AXI4_LITE, AXI4_STREAM, Interface, interfaces
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_tools.errors import UserError
 from cdu_tools.texts import read_text
 
