@@ -97,6 +97,45 @@ int normalised(const int64_t* counts, int32_t* frequencies) {
     return last + 1;
 }
 
+// The rule and, for each context, the entries of its table's slots, from the bytes that context_tables writes; false for others.
+bool unpack_tables(const uint8_t* packed, int64_t bytes, int& rule, std::vector<uint32_t>& entries, Sixteen& rows) {
+    constexpr int HEAD = 3;
+    if (bytes <= HEAD || packed[0] > CONTEXT_MEDIAN) return false;
+    rule = packed[0];
+    uint32_t begins = packed[1] | packed[2] << 8;
+    int groups = std::popcount(begins);
+    if (!(begins & 1) || begins >> CONTEXT_CONTEXTS || bytes < HEAD + groups) return false;
+    const uint8_t* tokens = packed + HEAD;
+    int64_t many = 0, used = 0, bit_bytes = bytes - HEAD - groups;
+    for (int group = 0; group < groups; ++group) {
+        if (!tokens[group] || tokens[group] > CONTEXT_TOKENS) return false;
+        many += tokens[group];
+    }
+    if (bit_bytes * 8 < many * CONTEXT_LENGTH_BITS) return false;
+    BitReader lengths(tokens + groups, bit_bytes, 0), low(tokens + groups, bit_bytes, many * CONTEXT_LENGTH_BITS);
+    entries.resize(groups * int64_t(SLOTS));
+    uint32_t* to = entries.data();
+    for (int group = 0; group < groups; ++group) {
+        uint32_t left = SLOTS;
+        for (uint32_t token = 0; token < tokens[group]; ++token) {
+            int length = int(lengths.get(CONTEXT_LENGTH_BITS));
+            if (!length) continue;
+            used += length - 1;
+            uint32_t frequency = 1u << (length - 1) | (length > 1 ? uint32_t(low.get(length - 1)) : 0);
+            if (frequency > left) return false;
+            left -= frequency;
+            for (uint32_t slot = 0; slot < frequency; ++slot) to[slot] = entry_of(frequency, slot, token);
+            to += frequency;
+        }
+        if (left) return false;
+    }
+    for (int context = 0, group = -1; context < CONTEXT_CONTEXTS; ++context) {
+        group += begins >> context & 1;
+        rows[context] = group * int32_t(SLOTS);
+    }
+    return pieces(many * CONTEXT_LENGTH_BITS + used, 8) == bit_bytes;
+}
+
 }  // namespace
 
 extern "C" {
@@ -257,28 +296,28 @@ void context_joined(const uint16_t* words, const uint8_t* low, const int32_t* si
 }
 
 // The values of all chunks: the middles of cells or the multiples of steps; not negative where `rectified`, then `slope` times as
-// much and `shift` more (float32 per channel, or none), limited to magnitudes of `limit`. False where words or bits are not those
-// of an encoder; sizes fit the parts.
-bool context_values(const int32_t* frequencies, int rule, const int32_t* sizes, const uint32_t* states, const uint16_t* words,
-                    int64_t word_count, const uint8_t* bits, int64_t bit_bytes, int64_t reach, int format, int64_t count,
-                    int64_t channels, int64_t inner, const float* steps, bool cells, bool rectified, const float* slope,
-                    const float* shift, float limit, void* y, int threads) {
+// much and `shift` more (float32 per channel, or none), limited to magnitudes of `limit`. False where the parts are not those of
+// an encoder.
+bool context_values(const uint8_t* packed, int64_t packed_bytes, const int32_t* sizes, int64_t size_count, const uint32_t* states,
+                    int64_t state_count, const uint16_t* words, int64_t word_count, const uint8_t* bits, int64_t bit_bytes,
+                    int64_t reach, int format, int64_t count, int64_t channels, int64_t inner, const float* steps, bool cells,
+                    bool rectified, const float* slope, const float* shift, float limit, void* y, int threads) {
     Layout layout{count, channels, inner, steps};
-    int64_t chunks = chunk_count(count);
-    std::vector<uint32_t> table;
-    Sixteen rows = {};
-    for (int context = 0; context < CONTEXT_CONTEXTS; ++context) {
-        const int32_t* own = frequencies + context * CONTEXT_TOKENS;
-        if (!context || !std::equal(own, own + CONTEXT_TOKENS, own - CONTEXT_TOKENS))
-            for (uint32_t token = 0; token < CONTEXT_TOKENS; ++token)
-                for (int32_t slot = 0; slot < own[token]; ++slot) table.push_back(entry_of(own[token], slot, token));
-        rows[context] = int32_t(table.size()) - int32_t(SLOTS);
-    }
+    int64_t chunks = chunk_count(count), streams = 0;
+    if (size_count != 2 * chunks) return false;
     std::vector<int64_t> first_words(chunks + 1), first_bits(chunks + 1);
     for (int64_t number = 0; number < chunks; ++number) {
+        if (sizes[2 * number] < 0 || sizes[2 * number + 1] < 0) return false;
         first_words[number + 1] = first_words[number] + sizes[2 * number];
         first_bits[number + 1] = first_bits[number] + sizes[2 * number + 1];
+        streams += Chunk(number, count).streams();
     }
+    if (state_count != streams || word_count != first_words[chunks] || bit_bytes != pieces(first_bits[chunks], 8)) return false;
+    if (!chunks) return true;
+    int rule;
+    std::vector<uint32_t> table;
+    Sixteen rows = {};
+    if (!unpack_tables(packed, packed_bytes, rule, table, rows)) return false;
     std::atomic<bool> fits = true;
     float least = rectified ? 0.0f : -INFINITY;
     auto run = [&]<class Rule, class T, int RULE>(Rule, T, std::integral_constant<int, RULE>) {

@@ -155,12 +155,12 @@ def _of_contexts(
 ) -> Tensor:
     """Return the values of such numbers; raise BitstreamError for parts that no encoder wrote."""
     y = torch.empty(tuple(shape), dtype=dtype)
-    context_coder.check_sizes(coded, y.numel())
-    rule, frequencies = context_coder.unpacked_tables(coded.tables.numpy().tobytes())
-    parts = (torch.from_numpy(frequencies), rule, coded.sizes, coded.states, coded.words, coded.words.numel(), coded.bits)
+    parts = (coded.tables, coded.sizes, coded.states, coded.words, coded.bits)
     layout = (context_coder.reach_of(shape[-1]), FORMATS[dtype], y.numel(), *_channels(shape, step), step, cells)
     ends = (rectified, *ends_of(line), torch.finfo(dtype).max)
-    if not kernels()("context_values", *parts, coded.bits.numel(), *layout, *ends, y):
+    if not kernels()("context_values", *(item for part in parts for item in (part, part.numel())), *layout, *ends, y):
+        context_coder.check_sizes(coded, y.numel())
+        context_coder.unpacked_tables(coded.tables.numpy().tobytes())
         raise context_coder.spoiled()
     return y
 
