@@ -16,7 +16,7 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.codecs.actnn.float_forms import no_bitstream
 from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
-from actcodec.codecs.codec import check_input
+from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
 
 #: Values of the option ``steps_of``.
@@ -77,5 +77,6 @@ class FeatureCodedCodec(BlpaCodedCodec):
     def compress(self, x: Tensor) -> FeatureForm:  # type: ignore[override]
         """Implement :class:`Codec`."""
         check_input(x)
+        check_finite(x, self.arithmetic)
         rows = x.detach().reshape(-1, x.shape[-1])
         return FeatureForm(tuple(x.shape), super().compress(rows if self.steps_of == FEATURE else rows[None]))
