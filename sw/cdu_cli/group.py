@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import typer
+from cdu_tools.distribution import missing_module
 from cdu_tools.errors import UserError
 from typer.core import TyperCommand, TyperGroup
 
@@ -13,14 +14,34 @@ from cdu_cli.help_names import with_names
 from cdu_cli.output_files import check_outputs
 from cdu_cli.usage import unknown_command
 
+#: Extras of pyproject.toml with all that a command needs, for commands that the base installation does not run.
+EXTRAS = {
+    "registers": "rdl",
+    "formal": "formal",
+    "soc": "soc",
+    "place": "place",
+    "fpga": "fpga",
+    **dict.fromkeys(("verify", "mutate", "coverage", "vectors"), "verify"),
+    **dict.fromkeys(("synth", "sweep"), "synth"),
+    **dict.fromkeys(("power", "compare"), "train,synth"),
+    **dict.fromkeys(("train", "check", "memory", "diagnose", "dqt", "fit-levels", "offload"), "train"),
+    **dict.fromkeys(("compress", "decompress", "info", "export-jpeg"), "train"),
+}
+
 
 class _Command(TyperCommand):
     """One of these commands."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Check the outputs, then run the command."""
+        """Check the outputs, then run the command; UserError that names the command's extra if a package is missing."""
         check_outputs(ctx.params)
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            told = missing_module(error, EXTRAS.get(str(self.name)))
+            if told is error:
+                raise
+            raise UserError(str(told)) from None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help with names of catalogues filled in."""
