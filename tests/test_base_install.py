@@ -62,6 +62,27 @@ def test_hardware_needs_no_extra(tmp_path, words):
     assert done.returncode == 0, done.stderr
 
 
+def test_the_help_of_every_command_needs_no_extra(tmp_path):
+    begin = WITHOUT_EXTRAS.replace("from cdu_cli.main import main\n\nmain()", "")
+    program = (
+        begin
+        + """
+import typer.main
+from cdu_cli.main import app
+from click.testing import CliRunner
+
+entry = typer.main.get_command(app)
+for name in entry.commands:
+    done = CliRunner().invoke(entry, [name, "--help"], env={"COLUMNS": "4000"}, catch_exceptions=False)
+    assert done.output.startswith(f"Usage: cdu {name} "), done.output
+print(CliRunner().invoke(entry, ["train", "--help"], env={"COLUMNS": "4000"}).output)
+"""
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Network: (torch is not installed: add it with `pip install 'actcodec[train]'`)" in " ".join(done.stdout.split())
+
+
 def test_what_is_missing_stands_on_one_screen(tmp_path):
     lines = cdu(tmp_path, "list").stdout.splitlines()
     assert lines[0] == "missing:"
