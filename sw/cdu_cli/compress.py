@@ -133,7 +133,7 @@ def compress(options: CompressOptions) -> None:
     from actcodec.codecs.option_search import Goal
 
     codec, output = options.codec, options.output
-    inputs, target = _inputs_and_target(options.sources, options.target, output, "IN...")
+    inputs, target = _inputs_and_target(options.sources, options.target, output, "cdu compress")
     if codec in set(CODEC_NAMES) - set(STREAM_NAMES):
         raise UserError(f"codec {codec!r} has no bitstream: use {_FILE_CODECS}")
     goal = None if options.max_error is None and options.ratio is None else Goal(options.max_error, options.ratio)
@@ -158,7 +158,7 @@ def compress(options: CompressOptions) -> None:
 
 
 def _inputs_and_target(
-    sources: Sequence[Path] | None, target: Path | None, output: Path | None, metavar: str
+    sources: Sequence[Path] | None, target: Path | None, output: Path | None, command: str
 ) -> tuple[list[Path], Path | None]:
     """Return files to read, and the file to write; there is none where results go to a folder."""
     inputs = list(sources or [])
@@ -166,7 +166,11 @@ def _inputs_and_target(
         inputs.append(STANDARD_INPUT if target == STANDARD_OUTPUT else target)
         target = None
     if not inputs:
-        raise UserError(f"missing argument {metavar!r}")
+        given = "no file is" if target is None else f"{target} alone is"
+        raise UserError(
+            f"{given} named: name a file to read and a file to write, or a folder to write with -o; "
+            f"`{command} --help` says what there is"
+        )
     if target is not None:
         check_target(target)
     return inputs, target
@@ -280,7 +284,7 @@ def decompress(
 
     Example: cdu decompress activations.cdu activations.npy
     """
-    inputs, target = _inputs_and_target(sources, target, output, "IN.cdu")
+    inputs, target = _inputs_and_target(sources, target, output, "cdu decompress")
     files, shown = MappedFiles(_scratch_folder(target, output)), ProgressBar()
     chosen = in_pieces_where_it_can(codec_backend(backend, check), backend, files, ProgressBar(shown))
     if output is None:

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from cdu_cli.help_names import with_names
 from cdu_cli.output_files import check_outputs
-from cdu_cli.usage import unknown_command
+from cdu_cli.usage import in_options, unknown_command
 
 #: Extras of pyproject.toml with all that a command needs, for commands that the base installation does not run.
 EXTRAS = {
@@ -33,7 +33,7 @@ class _Command(TyperCommand):
     """One of these commands."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Check the outputs, then run the command; UserError that names the command's extra if a package is missing."""
+        """Check the outputs, then run the command; errors are told in its options and its extra."""
         check_outputs(ctx.params)
         try:
             return super().invoke(ctx)
@@ -42,6 +42,8 @@ class _Command(TyperCommand):
             if told is error:
                 raise
             raise UserError(str(told)) from None
+        except UserError as error:
+            raise UserError(in_options(str(error), ctx)) from None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help with names of catalogues filled in."""
