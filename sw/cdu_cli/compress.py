@@ -83,7 +83,7 @@ class CompressOptions:
 
     sources: Annotated[
         list[Path] | None,
-        source_argument("IN...", "Files .npy, .npz, .safetensors or .pt of float32, float16, bfloat16, or folders of them"),
+        source_argument("IN", "Files .npy, .npz, .safetensors or .pt of float32, float16, bfloat16, or folders of them"),
     ] = None
     target: Annotated[Path | None, target_argument("OUT.cdu", "The bitstream to write; another input with -o")] = None
     output: Annotated[

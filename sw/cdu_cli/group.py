@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,9 @@ EXTRAS = {
     **dict.fromkeys(("compress", "decompress", "info", "export-jpeg"), "train"),
 }
 
+#: Words for what an option takes, by the types of Python that typer names.
+_WORDS = {"str": "TEXT", "int": "INTEGER", "float": "NUMBER", "Path": "FILE"}
+
 
 class _Command(TyperCommand):
     """One of these commands."""
@@ -46,10 +50,16 @@ class _Command(TyperCommand):
             raise UserError(in_options(str(error), ctx)) from None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help with names of catalogues filled in."""
-        for parameter in self.params:
-            if text := getattr(parameter, "help", None):
-                parameter.help = with_names(text)  # type: ignore[attr-defined]
+        """Write the help with names of catalogues filled in, and with words for what an option takes."""
+        for parameter in self.get_params(ctx):
+            told: Any = parameter
+            if text := getattr(told, "help", None):
+                told.help = with_names(text)
+            if told.param_type_name == "argument":
+                told.display_type = lambda ctx: ""
+            elif told.metavar is None and not told.is_flag:
+                kind = re.sub(r"<(?:list\[)?(\w+)\]?(?: range)?>", r"\1", told.display_type(ctx))
+                told.metavar = _WORDS.get(kind, kind)
         super().format_help(ctx, formatter)
 
 

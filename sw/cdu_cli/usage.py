@@ -39,13 +39,13 @@ def usage_sentence(error: Any) -> str:
 
 def in_options(message: str, context: Any) -> str:
     """Return a message about arguments of Python in the words of the command's options."""
-    given = {one.name: max(one.opts, key=len) for one in context.command.params if one.param_type_name == "option"}
+    options = [one for one in context.command.params if one.param_type_name == "option"]
+    given = {opt.lstrip("-").replace("-", "_"): opt for one in options for opt in one.opts if opt.startswith("--")}
+    typed = {name for name, opt in given.items() for one in options if opt in one.opts and _is_typed(one, context)}
 
     def value(match: re.Match[str]) -> str:
-        source = context.get_parameter_source(match[1])
-        if source is None or source.name != "COMMANDLINE" or match[1] not in given:
-            return match[0]
-        return f"{given[match[1]]} {match[2] or match[3] or repr('')} is not allowed"
+        told = f"{given.get(match[1])} {match[2] or match[3] or repr('')} is not allowed"
+        return told if match[1] in typed else match[0]
 
     def setting(match: re.Match[str]) -> str:
         return f"use {given[match[1]]} {match[2]}" if match[1] in given else match[0]
@@ -54,16 +54,19 @@ def in_options(message: str, context: Any) -> str:
         if match[1] not in given:
             return match[0]
         others = [given[name] for name in re.findall(r"\w+", match[3]) if name in given]
-        advice = (
-            f"{match[2]} {(', ' if match[2] == 'use' else ' or ').join(others)}"
-            if others
-            else f"`{context.command_path} --help` says what there is"
-        )
+        listed = (", " if match[2] == "use" else " or ").join(others)
+        advice = f"{match[2]} {listed}" if others else f"`{context.command_path} --help` says what there is"
         return f"has no option {given[match[1]]}: {advice}"
 
     for form, said in ((_VALUE, value), (_SETTING, setting), (_NO_OPTION, no_option)):
         message = form.sub(said, message)
     return message
+
+
+def _is_typed(parameter: Any, context: Any) -> bool:
+    """Return whether a parameter has its value from the command line."""
+    source = context.get_parameter_source(parameter.name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def unknown_command(name: str, context: Any) -> str:
