@@ -112,7 +112,7 @@ def test_verilog_needs_no_extra(tmp_path, words):
         ("place -o out", "place"),
         ("compare --peers . -o out", "train,synth"),
         ("power -o out", "train,synth"),
-        ("train", "train"),
+        ("train -o out", "train"),
         ("check mine.py", "train"),
         ("memory timm.test_vit", "train"),
         ("diagnose -o out", "train"),

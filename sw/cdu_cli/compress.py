@@ -233,7 +233,7 @@ class _Compressed(Mapping[str, "Packed"]):
             if not name:
                 raise UserError(f"{only}: {error}") from None
             where = f"tensor {name!r}" if only is None else f"{only}: tensor {name!r}"
-            advice = "" if self._each.keep or self._each.takes(tensor) else "; --keep keeps such tensors exactly"
+            advice = "; --keep keeps such tensors exactly" if self._each.would_keep(tensor) else ""
             raise UserError(f"{where}: {error}{advice}") from None
         self.about[name] = done.as_json()
         self.lines.append(done.line(name or str(only)))

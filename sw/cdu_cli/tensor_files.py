@@ -220,7 +220,9 @@ def _torch(path: Path, whole: bytes | None, limit: int, mapped: MappedFiles | No
     # Mapped, the values are read when they are used.
     source: Any = {"f": str(path), "mmap": True} if whole is None else {"f": io.BytesIO(whole)}
     try:
-        content = torch.load(**source, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about kinds of tensors, which are refused by name
+            content = torch.load(**source, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise UserError(
             f"cannot read {path}: it holds more than tensors in dicts and lists; save a state_dict with torch.save"
@@ -264,14 +266,16 @@ def _checked(tensor: Tensor, what: str, limit: int) -> Tensor:
     """Return a tensor; raise UserError if it is larger than the limit."""
     if (size := tensor.numel() * tensor.element_size()) > limit:
         raise UserError(f"{what} has {size} bytes: {limit} are allowed, a greater --max-bytes allows more")
-    return tensor.detach()
+    return tensor.detach() if tensor.requires_grad else tensor
 
 
 def _pageable(tensor: Tensor, path: Path, mapped: MappedFiles | None) -> Tensor:
     """Return the tensor that a library has mapped from a file in pages which ``mapped`` gives back; others as they are."""
     import torch
+    from actcodec.codecs.tensor_kinds import kind_of
 
-    if mapped is None or not tensor.is_contiguous() or not tensor.numel():
+    plain = kind_of(tensor) is None and not tensor.is_conj() and not tensor.is_neg()
+    if mapped is None or not plain or not tensor.is_contiguous() or not tensor.numel():
         return tensor
     with path.open("rb") as file:
         place = place_of(tensor.data_ptr(), file)

@@ -217,3 +217,21 @@ def test_values_of_a_torch_file_are_those_of_its_byte_order(tmp_path, order):
             changed.writestr(info.filename, content)
     loads = read_tensors([path], None, MappedFiles()).loads
     assert all(torch.equal(loads[name](), tensor) for name, tensor in own.items())
+
+
+@pytest.mark.parametrize("files", [None, MappedFiles()])
+def test_tensors_that_are_more_than_their_values_stay_what_they_are(tmp_path, files):
+    values = torch.tensor([[1.0, 0.0], [0.0, -2.0]])
+    kinds = {
+        "conjugated": torch.complex(values, values).conj(),
+        "negated": torch.complex(values, values).conj().imag,
+        "sparse": values.to_sparse(),
+        "transposed": torch.arange(6).reshape(2, 3).t(),
+        "parameter": torch.nn.Parameter(values),
+        "part": torch.arange(9)[2:5],
+    }
+    torch.save(kinds, tmp_path / "x.pt")
+    loads = read_tensors([tmp_path / "x.pt"], None, files).loads
+    assert list(loads) == list(kinds)
+    for name, tensor in kinds.items():
+        assert torch.equal(loads[name]().to_dense(), tensor.detach().to_dense()), name
