@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cdu_spec import CduConfig, named_config
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from cdu_tools.report import table_row
 from cdu_verif.regression import plan, regression, results
 

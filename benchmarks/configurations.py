@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from cdu_cli.configurations import REGISTERS
-from cdu_spec.config import CONFIGS, DUPLEX, CduConfig
+from cdu_spec.config import CONFIGS, CduConfig
+from cdu_spec.config_rules import DUPLEX
 from cdu_spec.modes import Mode
 from cdu_synth.area.synthesise_blocks import SynthesisSettings, synthesise_blocks
 from cdu_synth.area.wanted import UNIT

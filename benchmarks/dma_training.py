@@ -21,7 +21,7 @@ from cdu_offload import unit
 from cdu_offload.unit import OffloadUnit
 from cdu_spec import CduConfig
 from cdu_spec.geometry import LANES
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from cdu_tools.report import table_row
 from cdu_verif.backends.checked_backend import CheckedBackend
 from cdu_verif.backends.compiled.dma_backend import DmaBackend

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from cdu.delivery import verilog
-from cdu_spec.config import CONFIGS, DUPLEX, CduConfig
+from cdu_spec.config import CONFIGS, CduConfig
+from cdu_spec.config_rules import DUPLEX
 from cdu_spec.modes import Coder
 from cdu_synth.area.wanted import UNIT
 from cdu_synth.fpga import nextpnr

@@ -20,10 +20,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import front_page
+import results_summaries as summaries
 from cdu_tools.files import write_whole
 from cdu_verif.regression.results import MEASURED, TESTS
-from digest import Summary, Table, digest, first, listed, numbers, wrapped
+from digest import Summary, digest, first, listed, wrapped
 
 ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "results")
@@ -31,95 +31,6 @@ PAGE = Path("docs", "evidence", "results.md")
 NOTES = PAGE.with_name("results_notes.csv")
 #: Text of a section that has never been measured.
 MISSING = "Not measured yet."
-
-
-def _whole(found: dict[str, Table]) -> str:
-    return next(iter(found.values())).markdown()
-
-
-def _verified(found: dict[str, Table]) -> str:
-    blocks, points = found["blocks"], found["cover"]
-    cases, cycles = (sum(map(int, blocks.column(name))) for name in ("cases", "cycles"))
-    bins, hit = (sum(map(int, points.column(name))) for name in ("bins", "hit"))
-    return wrapped(
-        f"{len(blocks.rows)} builds of blocks and of the whole unit, {cases:,} cases, {cycles:,} cycles; "
-        f"{hit} of {bins} bins of {len(points.rows)} cover points hit."
-    )
-
-
-def _policies(found: dict[str, Table]) -> str:
-    """Return the figures of the training loop, a row per policy."""
-    shown = ("ratio", "values_per_busy_cycle")
-    rows: dict[str, dict[str, str]] = {}
-    for _, test, what, figure in found["measured"].rows:
-        rows.setdefault(test.partition("policy=")[2], {})[what] = figure
-    header = ("policy", *(name.replace("_", " ") for name in shown))
-    return Table(header, tuple((name, *(figures[what] for what in shown)) for name, figures in rows.items())).markdown()
-
-
-def _slowest(found: dict[str, Table]) -> str:
-    """The slowest job of each size of unit, by direction, as a share of what its ports let through."""
-    (table,) = found.values()
-    rows = []
-    for cdus in dict.fromkeys(table.column("N")):
-        of_size = table.where(N=cdus)
-        shares = []
-        for direction in ("compress", "decompress"):
-            jobs = of_size.where(direction=direction)
-            rates = zip(numbers(jobs.column("values/cycle")), numbers(jobs.column("possible")), strict=True)
-            shares.append(f"{min(rate / possible for rate, possible in rates):.1%}")
-        rows.append((cdus, f"{max(numbers(of_size.column('values/cycle'))):.2f}", *shares))
-    return Table(("N", "greatest values/cycle", "slowest compression", "slowest decompression"), tuple(rows)).markdown()
-
-
-def _rounding(found: dict[str, Table]) -> str:
-    """Bytes of one rounding at the error of the other, and the greatest change of the error by the narrowest scale."""
-    factors = numbers(found["equal_error"].column("half_away / trunc"))
-    wide, narrow = (numbers(found["scale"].column(f"error, scale {bits} bits")) for bits in (24, 8))
-    change = max(abs(one / other - 1) for one, other in zip(narrow, wide, strict=True))
-    return wrapped(
-        f"At equal error half_away needs {min(factors):.3f} to {max(factors):.3f} times the bytes of trunc "
-        f"({len(factors)} points). A scale of 8 bits instead of 24 changes the error by at most {change:.1%}."
-    )
-
-
-#: Methods and steps on the page; the others are in the files.
-SHOWN = ("jpeg-act optL", "blpa-coded 4", "auto 12x")
-
-
-STEPS = ("without", "checkpoints", "save_on_cpu", "int8-rows", "blpa-coded", "nvfp4")
-
-
-def _compared(found: dict[str, Table]) -> str:
-    """Difference of the score and ratio of some methods, a column per network."""
-    table = found["networks"]
-    networks = list(dict.fromkeys(table.column("of")))
-    rows = []
-    for method in SHOWN:
-        cells = table.where(method=method).only("of", "difference", "ratio").rows
-        by_network = {network: f"{difference}, {ratio}x" if difference else "" for network, difference, ratio in cells}
-        rows.append((method, *(by_network.get(network, "") for network in networks)))
-    return Table(("method: difference, ratio", *networks), tuple(rows)).markdown()
-
-
-def _batches(found: dict[str, Table]) -> str:
-    """Peak, what is kept, and the largest batch, a column per network."""
-    (table,) = found.values()
-    networks = list(dict.fromkeys(table.column("network")))
-    rows = []
-    for way in STEPS:
-        cells = [table.where(network=network, step=way).only("peak", "kept MiB", "largest batch").rows for network in networks]
-        rows.append((way, *(", ".join(row[0]) if row else "" for row in cells)))
-    return Table(("step: peak, kept MiB, largest batch", *networks), tuple(rows)).markdown()
-
-
-def _recommended(found: dict[str, Table]) -> str:
-    """Return the densest policies as on the front page, beside the effect of plain storage and of two bits."""
-    return f"{front_page.BEGIN}\n\n{front_page.by_family(found['harm'])}\n\n{front_page.END}"
-
-
-_BLOCKS = ("dct", "compressor", "decompressor", "tiny")
-_LATENCY = ("block", "registers added", "kGE", "critical path, ns", "latency, cycles")
 
 
 @dataclass(frozen=True)
@@ -135,7 +46,7 @@ class Section:
     until: str | None = None  #: heading of the report at which to stop
     hardware: bool = False  #: True if it measures the cost of hardware
     tables: tuple[str, ...] = ("",)  #: names of its kinds of tables, in their order
-    summary: Summary = _whole  #: selects the tables for the page
+    summary: Summary = summaries.whole  #: selects the tables for the page
 
 
 SECTIONS = (
@@ -167,7 +78,7 @@ SECTIONS = (
         Path("build", "verify", "verilator", "report.md"),
         until=MEASURED,
         tables=("blocks", "cover"),
-        summary=_verified,
+        summary=summaries.verified,
     ),
     Section(
         "training_rtl",
@@ -177,14 +88,14 @@ SECTIONS = (
         Path("build", "verify", "training", "report.md"),
         until=TESTS,
         tables=("blocks", "measured"),
-        summary=_policies,
+        summary=summaries.policies,
     ),
     Section(
         "rates",
         "Rate of the whole unit",
         "Slowest job of N CDUs, as a share of what N and the packed port allow; source and sink are always ready.",
         "python benchmarks/array_rate.py --report build/verify/verilator/report.json",
-        summary=_slowest,
+        summary=summaries.slowest,
     ),
     Section(
         "area",
@@ -196,7 +107,7 @@ SECTIONS = (
         ("area.png",),
         hardware=True,
         tables=("blocks", "rows"),
-        summary=first("blocks", "block", "kGE", "flip-flops", "critical path (ns)", block=_BLOCKS),
+        summary=first("blocks", "block", "kGE", "flip-flops", "critical path (ns)", block=summaries.BLOCKS),
     ),
     Section(
         "libraries",
@@ -223,7 +134,7 @@ SECTIONS = (
         "The whole unit without and with [pipeline registers](../user/pipelining.md).",
         "python benchmarks/pipelining.py",
         hardware=True,
-        summary=first("", *_LATENCY, block="array"),
+        summary=first("", *summaries.LATENCY, block="array"),
     ),
     Section(
         "power",
@@ -259,7 +170,7 @@ SECTIONS = (
         "Truncation is the default, as it needs fewer bytes.",
         "python benchmarks/rounding_choice.py",
         tables=("tables", "equal_error", "scale"),
-        summary=_rounding,
+        summary=summaries.rounding,
     ),
     Section(
         "precision",
@@ -327,7 +238,7 @@ SECTIONS = (
         "Last columns: cosine with 2 bits, but 8 for what normalisations save, and the reverse. CPU, float32, torch 2.11.",
         "python benchmarks/families.py",
         tables=("harm", "models"),
-        summary=_recommended,
+        summary=summaries.recommended,
     ),
     Section(
         "largest_batch",
@@ -335,7 +246,7 @@ SECTIONS = (
         "One step on the CPU, float32. Peak: relative to `without`, gradients included. Largest batch: with the peak of the "
         "plain step with 64 images, or 4 texts. `save_on_cpu` does not count what it moves.",
         "python benchmarks/largest_batch.py --networks ResNet-18 GPT-2",
-        summary=_batches,
+        summary=summaries.batches,
     ),
     Section(
         "training",
@@ -355,7 +266,7 @@ SECTIONS = (
         Path("build", "comparison", "report.md"),
         ("pareto.png",),
         tables=("networks", "published_acgc", "published"),
-        summary=_compared,
+        summary=summaries.compared,
     ),
 )
 

@@ -25,7 +25,8 @@ from typing import Any
 import torch
 from actcodec.codecs import Backend, Compressed, TorchBackend, codec
 from cdu.delivery import generator
-from cdu_spec.config import CduConfig, named_config
+from cdu_spec.config import CduConfig
+from cdu_spec.config_files import named_config
 from cdu_tools.files import write_whole
 from cdu_tools.report import table_row
 from cdu_verif.backends.compiled.backend import RtlBackend

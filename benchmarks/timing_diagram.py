@@ -26,7 +26,8 @@ from cdu_spec.bitstream import SHIFT_TABLE_BYTES
 from cdu_spec.dma import COMPLETION_BYTES, Completion, Descriptor, dma_address, dma_register, row_major_strides
 from cdu_spec.geometry import LANES
 from cdu_spec.modes import Dtype
-from cdu_spec.registers import Channel, address, register
+from cdu_spec.register_types import Channel
+from cdu_spec.registers import address, register
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 

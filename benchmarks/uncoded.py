@@ -21,6 +21,7 @@ from actcodec.golden.floating import predicted
 from actcodec.golden.floating.predicted import Predicted
 from actcodec.golden.floating.steps import Line, cells, finished
 from actcodec.golden.integer_coder import CodedIntegers
+from actcodec.golden.predicted_integers import DEFLATE
 from actcodec.golden.shapes import per_channel
 from cdu_spec.geometry import BLOCK_VALUES
 from cdu_spec.matrix_view import MatrixView
@@ -35,7 +36,7 @@ class _Numbers(CodedIntegers):
     values: Tensor  #: float32, as :func:`per_channel`
 
 
-def _cells(x: Tensor, step: Tensor) -> Predicted:
+def _cells(x: Tensor, step: Tensor, coder: str = DEFLATE) -> Predicted:
     """Return the steps of ``blpa-coded`` as they are."""
     numbers = cells(per_channel(x.to(torch.float32)), step[:, None])
     return Predicted(0, _Numbers((), (), numbers), torch.zeros(0, dtype=torch.int64, device=x.device))

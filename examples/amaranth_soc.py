@@ -22,7 +22,8 @@ from amaranth.sim import Simulator
 from cdu import CduArray, CduConfig
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Dtype, Mode
-from cdu_spec.registers import ADDRESS_BITS, REGISTER_BITS, Channel, address, register
+from cdu_spec.register_types import ADDRESS_BITS, REGISTER_BITS, Channel
+from cdu_spec.registers import address, register
 
 MODE = Mode.SFPR_ZVC
 CONFIG = CduConfig(name="soc", modes=(MODE.label,))

@@ -3,8 +3,9 @@
 import re
 
 import pytest
+from cdu_spec.channel_block import CHANNEL
 from cdu_spec.dma import DMA_CHANNEL
-from cdu_spec.registers import CHANNEL, GLOBAL
+from cdu_spec.registers import GLOBAL
 from manual_pages import DOCS, HOOKS, page_text
 
 GLOSSARY = page_text("reference/glossary.md")

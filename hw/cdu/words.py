@@ -19,7 +19,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, SHIFT_BITS, TILE_BLOCKS, VALUE_BITS
 from cdu_spec.modes import Coder, Dtype, Mode
 from cdu_spec.reconstruction import POINT_BITS
-from cdu_spec.registers import BANKS
+from cdu_spec.register_types import BANKS
 
 from cdu.parts.mx_words import FORMAT_BITS
 from cdu.parts.streams import BEATS_BITS, float_beat, lanes

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from cdu_spec.config import CONFIGS, CduConfig, ConfigError, named_config
+from cdu_spec.config import CONFIGS, CduConfig
+from cdu_spec.config_files import named_config
+from cdu_spec.config_rules import ConfigError
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
 from cdu_tools.files import STANDARD_INPUT, STANDARD_OUTPUT, write_whole

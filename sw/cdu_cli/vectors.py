@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 from cdu_spec.affine import MAX_SEED
-from cdu_spec.config import ConfigError
+from cdu_spec.config_rules import ConfigError
 from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 from cdu_tools.files import make_folder

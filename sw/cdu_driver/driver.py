@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cdu_spec.modes import Coder, Dtype, Mode
-from cdu_spec.registers import MAJOR, Channel, address, register
+from cdu_spec.register_types import Channel
+from cdu_spec.registers import MAJOR, address, register
 
 from cdu_driver.device import Device
 from cdu_driver.errors import WrongUnitError

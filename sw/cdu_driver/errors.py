@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cdu_spec.registers import ERROR_FLAGS
+from cdu_spec.channel_block import ERROR_FLAGS
 from cdu_tools.errors import UserError
 
 #: Remedies for each error.

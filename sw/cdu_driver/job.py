@@ -9,7 +9,7 @@ from cdu_spec.coding import How, ShiftCoding, checked, coder_of
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS
 from cdu_spec.modes import Dtype, Mode
 from cdu_spec.mx import MxSettings
-from cdu_spec.registers import COUNT_BITS
+from cdu_spec.register_types import COUNT_BITS
 from cdu_tools.errors import UserError
 
 SCALE_BYTES = Dtype.FP32.bits // 8

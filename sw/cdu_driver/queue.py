@@ -9,26 +9,14 @@ from struct import iter_unpack, pack
 
 from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import CRC_BYTES
+from cdu_spec.channel_block import ERROR_FLAGS, JOB_ERRORS
 from cdu_spec.coding import ShiftCoding
 from cdu_spec.geometry import LANES
 from cdu_spec.modes import Coder, Dtype, Mode
 from cdu_spec.mx import MxSettings
 from cdu_spec.ports import PORTS
-from cdu_spec.registers import (
-    BANKS,
-    ERROR_FLAGS,
-    JOB_ERRORS,
-    JOB_QUEUE,
-    REGISTER_BITS,
-    SHIFT_REGISTERS,
-    Channel,
-    ScaleSource,
-    address,
-    pack_mx,
-    pack_quantizer,
-    pack_shift_registers,
-    register,
-)
+from cdu_spec.register_types import BANKS, JOB_QUEUE, REGISTER_BITS, SHIFT_REGISTERS, Channel, ScaleSource
+from cdu_spec.registers import address, pack_mx, pack_quantizer, pack_shift_registers, register
 from cdu_tools.errors import UserError
 
 from cdu_driver.device import Device

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from cdu_spec.dma import DESCRIPTOR_BYTES, DMA_CHANNEL, MAX_RING_LOG2, MEMORY_ADDRESS_BITS, dma_address, dma_register
-from cdu_spec.registers import REGISTER_BITS, Access, Channel
+from cdu_spec.register_types import REGISTER_BITS, Access, Channel
 
 from cdu_driver.errors import RecoveryError
 

@@ -6,7 +6,9 @@ Standard library only, so that every other package (RTL generator, golden model,
 from cdu_tools.errors import MissingToolError, UserError
 
 from cdu_spec.bitstream import BitstreamError, Header
-from cdu_spec.config import CONFIGS, CduConfig, ConfigError, named_config
+from cdu_spec.config import CONFIGS, CduConfig
+from cdu_spec.config_files import named_config
+from cdu_spec.config_rules import ConfigError
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Dtype, Mode
 from cdu_spec.rounding import Rounding

@@ -5,20 +5,33 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import reprlib
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
-from cdu_tools.errors import UserError, reason
-from cdu_tools.near_names import advice, unknown
+from cdu_tools.near_names import advice
 from cdu_tools.numbers import is_whole
-from cdu_tools.texts import read_text
 
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS
+from cdu_spec.config_rules import (
+    COMPLETIONS,
+    COUNTER_BITS,
+    DMA_BITS,
+    DMA_WORDS,
+    DUPLEX,
+    LONGEST_NAME,
+    MAX_CDUS,
+    OWN_CLOCKS,
+    PACKED_PORT_BITS,
+    PORT_BEATS,
+    RESET_KINDS,
+    RESET_PORTS,
+    ConfigError,
+    each_once,
+    require_one_of,
+    written,
+)
 from cdu_spec.dct import LEAST, PRECISIONS
 from cdu_spec.geometry import BLOCK_SIDE, COEFFICIENT_BITS, LANES, VALUE_BITS
 from cdu_spec.modes import JPEG_ACT_MODES, MAX_BLOCK_BYTES, Coder, Dtype, Mode
@@ -26,44 +39,16 @@ from cdu_spec.mx import MX_FORMATS
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_spec.sfpr import RECIPROCAL_BITS, SCALE_BITS, SFPR_RECIPROCAL_BITS
 
-#: Greatest number of CDUs in an array.
-MAX_CDUS = 8
 #: Bytes of the longest block of GMC, rounded up to a multiple of 8: each of 8 columns has a slot.
 _GMC_SLOTS = -(-gmc.MAX_WRITTEN_BLOCK_BYTES // BLOCK_SIDE) * BLOCK_SIDE
-#: Kinds of duplex.
-DUPLEX = ("full", "half")
-#: Rows of 8 values that a word of an uncompressed port may hold.
-PORT_BEATS = (1, 2, 4, 8)
-#: Widths of a packed port.
-PACKED_PORT_BITS = (128, 256, 512, 1024)
-#: Allowed widths of counters of cycles, values and bytes; 0 leaves the counters out.
-COUNTER_BITS = (0, 32, 64)
-#: Allowed widths of the memory port of a DMA engine; 0 builds no engine.
-DMA_BITS = (0, 64, 128, 256, 512)
-#: Allowed numbers of words that a direction of a DMA engine may have requested from memory.
-DMA_WORDS = (64, 128, 256, 512)
-#: Allowed numbers of completion records per direction; 0 leaves records out.
-COMPLETIONS = (0, 4, 8, 16, 32)
-#: Ports that may have their own clocks (:data:`~cdu_spec.ports.CLOCKED_PORTS`).
-OWN_CLOCKS = ("registers", "values", "packed")
 #: Modes whose values bypass the CDUs.
 _PAST_CDUS = {Mode.BYPASS, Mode.MX}
 #: Text for an empty parameter that may list names.
 NOTHING = "none"
 #: Parameters that :meth:`CduConfig.to_dict` omits if they are not used.
 _LEFT_OUT = ("payload_crc", "completions", "dma_bits", "dma_words", "own_clocks")
-#: Ports of the reset by its active level: AXI's own name where it is low.
-RESET_PORTS = {"high": "rst", "low": "aresetn"}
-#: Moment at which registers take the reset: at a clock edge, or at once.
-RESET_KINDS = ("sync", "async")
-#: Longest name; files and modules add a few characters to it.
-_LONGEST_NAME = 64
 #: Characters of the checksum in a shortened name.
 _CHECKSUM = 12
-
-
-class ConfigError(UserError, ValueError):
-    """A configuration that cannot be built; the message says what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -172,10 +157,10 @@ class CduConfig:
                 if not is_whole(value):
                     raise ConfigError(f"{field.name} = {value!r} is not allowed: use a whole number")
         text = isinstance(self.name, str) and self.name.isidentifier() and self.name.isascii()
-        if not text or len(self.name) > _LONGEST_NAME:
+        if not text or len(self.name) > LONGEST_NAME:
             raise ConfigError(
-                f"name = {_written(self.name)} is not allowed: use letters, digits and _, not starting with a digit, "
-                f"{_LONGEST_NAME} at most"
+                f"name = {written(self.name)} is not allowed: use letters, digits and _, not starting with a digit, "
+                f"{LONGEST_NAME} at most"
             )
         self._one_of("value_format", [dtype.label for dtype in Dtype])
         self._one_of("scale_bits", SCALE_BITS)
@@ -233,19 +218,11 @@ class CduConfig:
             )
 
     def _one_of(self, name: str, allowed: Any) -> None:
-        value = getattr(self, name)
-        if value not in allowed:
-            span = isinstance(allowed, range)
-            choice = f"{allowed.start} to {allowed.stop - 1}" if span else ", ".join(map(str, allowed))
-            raise ConfigError(f"{name} = {_written(value)} is not allowed: use {choice}")
+        require_one_of(name, getattr(self, name), allowed)
 
     def _each_once(self, name: str, allowed: Sequence[str]) -> None:
         """Check that a parameter lists some of the allowed labels once each, and bring them into their order."""
-        value = getattr(self, name)
-        listed = isinstance(value, (tuple, list)) and all(label in allowed for label in value)
-        if not listed or not value or len(set(value)) < len(value):
-            raise ConfigError(f"{name} = {_written(value)} is not allowed: use one or more of {', '.join(allowed)}, each once")
-        object.__setattr__(self, name, tuple(label for label in allowed if label in value))
+        object.__setattr__(self, name, each_once(name, getattr(self, name), allowed))
 
     @property
     def unit_name(self) -> str:
@@ -264,10 +241,10 @@ class CduConfig:
         changed = {name: value for name, value in changed.items() if value != getattr(base, name)}
         texts = [f"{name}_{'_'.join(value) if isinstance(value, tuple) else value}" for name, value in changed.items()]
         said = re.sub(r"\W", "_", "_".join([base.name, *texts]))
-        if len(said) <= _LONGEST_NAME:
+        if len(said) <= LONGEST_NAME:
             return said
         checksum = hashlib.sha256(json.dumps(changed).encode()).hexdigest()[:_CHECKSUM]
-        return f"{base.name[: _LONGEST_NAME - _CHECKSUM - 1]}_{checksum}"
+        return f"{base.name[: LONGEST_NAME - _CHECKSUM - 1]}_{checksum}"
 
     @property
     def rounding_mode(self) -> Rounding:
@@ -443,7 +420,7 @@ class CduConfig:
                 try:
                     values[name] = int(text)
                 except ValueError:
-                    raise ConfigError(f"{name} = {_written(text)} is not allowed: use a whole number") from None
+                    raise ConfigError(f"{name} = {written(text)} is not allowed: use a whole number") from None
             elif default == () and text == NOTHING:
                 values[name] = ()
             elif isinstance(default, tuple):
@@ -453,18 +430,10 @@ class CduConfig:
         return self.override(**values)
 
 
-def _written(value: Any) -> str:
-    """Return a value as a command line or a TOML file has it: items of lists with commas, texts with quotes, none too long."""
-    if not isinstance(value, (tuple, list)):
-        return reprlib.repr(value)
-    plain = all(isinstance(item, str) for item in value)
-    return (",".join(value) if plain else json.dumps(value, default=str)) or repr("")
-
-
 def _precision(name: Any) -> dict[str, int]:
     """Return the parameters that a named precision sets."""
     if not isinstance(name, str) or name not in PRECISIONS:
-        raise ConfigError(f"precision = {_written(name)} is not allowed: use {', '.join(PRECISIONS)}")
+        raise ConfigError(f"precision = {written(name)} is not allowed: use {', '.join(PRECISIONS)}")
     return PRECISIONS[name]._asdict()
 
 
@@ -479,25 +448,3 @@ CONFIGS: Mapping[str, CduConfig] = {
         CduConfig("universal", modes=tuple(mode.label for mode in Mode if mode is not Mode.MX)),
     )
 }
-
-
-def named_config(name_or_file: str) -> CduConfig:
-    """Return the configuration of a name (``tiny``) or of a TOML file with the parameters as keys.
-
-    Raises ConfigError if there is neither, or if the file is not a valid configuration.
-    """
-    if name_or_file in CONFIGS:
-        return CONFIGS[name_or_file]
-    path = Path(name_or_file)
-    if path.suffix != ".toml":
-        raise ConfigError(
-            unknown("configuration", name_or_file, CONFIGS, f"use {', '.join(CONFIGS)}, or the path of a .toml file")
-        )
-    try:
-        values = tomllib.loads(read_text(path))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {reason(error)}") from None
-    except ValueError as error:
-        raise ConfigError(f"{path} is not valid TOML: {reason(error)}") from None
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    return CduConfig(name=path.stem.replace("-", "_")).override(**values)

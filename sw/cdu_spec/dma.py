@@ -13,7 +13,8 @@ from typing import Any
 from cdu_spec.bitstream import SHIFT_TABLE_BYTES
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
-from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register, register
+from cdu_spec.register_types import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register
+from cdu_spec.registers import register
 
 #: Bits of an address in memory, and of the length of a packet.
 MEMORY_ADDRESS_BITS = 40

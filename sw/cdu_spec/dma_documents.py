@@ -17,7 +17,7 @@ from cdu_spec.dma import (
     dma_base,
 )
 from cdu_spec.register_documents import register_definitions, register_details
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 #: Bytes of the longest number in a record; longer parts are tables.
 _NUMBER_BYTES = 8

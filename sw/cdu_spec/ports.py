@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cdu_spec.config import OWN_CLOCKS
-from cdu_spec.registers import Channel
+from cdu_spec.config_rules import OWN_CLOCKS
+from cdu_spec.register_types import Channel
 
 
 @dataclass(frozen=True)

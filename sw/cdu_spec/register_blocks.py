@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import DMA_CHANNEL, dma_base
 from cdu_spec.modes import Mode
-from cdu_spec.registers import GLOBAL, Access, Channel, Register, channel_registers, read_only_values
+from cdu_spec.register_types import Access, Channel, Register
+from cdu_spec.registers import GLOBAL, channel_registers, read_only_values
 
 
 @dataclass(frozen=True)

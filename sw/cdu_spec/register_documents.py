@@ -6,17 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 
+from cdu_spec.channel_block import CHANNEL
 from cdu_spec.modes import AFFINE_MODES
-from cdu_spec.registers import (
-    BLOCK_BYTES,
-    CHANNEL,
-    GLOBAL,
-    REGISTER_BYTES,
-    Access,
-    Channel,
-    Field,
-    Register,
-)
+from cdu_spec.register_types import BLOCK_BYTES, REGISTER_BYTES, Access, Channel, Field, Register
+from cdu_spec.registers import GLOBAL
 
 _ACCESS = {
     Access.RO: "read only; a write is refused",

@@ -8,7 +8,8 @@ from xml.etree.ElementTree import Element, SubElement
 from cdu_spec.config import CduConfig
 from cdu_spec.register_blocks import plain, register_blocks
 from cdu_spec.register_documents import identifier
-from cdu_spec.registers import BLOCK_BYTES, MAJOR, MINOR, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register
+from cdu_spec.register_types import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register
+from cdu_spec.registers import MAJOR, MINOR
 
 #: Access by the words of CMSIS-SVD, which are those of IP-XACT.
 ACCESS = {Access.RO: "read-only", Access.RW: "read-write", Access.WO: "write-only", Access.W1C: "read-write"}

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from cdu_spec.config import CduConfig
 from cdu_spec.register_blocks import RegisterBlock, plain, register_blocks
 from cdu_spec.register_documents import identifier
-from cdu_spec.registers import MAJOR, MINOR, REGISTER_BITS, REGISTER_BYTES, Access, Field, Register
+from cdu_spec.register_types import REGISTER_BITS, REGISTER_BYTES, Access, Field, Register
+from cdu_spec.registers import MAJOR, MINOR
 
 #: Access of software and of the unit to a field. The unit changes read-only and sticky fields.
 _ACCESS = {

@@ -42,9 +42,14 @@ OPTIONS = {
     "acgc-quantz": {"bits": [1, 3, 8, 9, 16]},
     "cusz": {"bound": [2.0**-8, 1e-6, 1e-10], "mode": ["rel", "abs"], "dimensions": [None, 0, 1, 2, 3]},
     "blpa-float": {"bits": [1, 2, 4, 8]},
-    "blpa-coded": {"bits": [1, 3.5, 12]},
-    "feature-coded": {"bits": [1, 3.5, 12], "steps_of": ["feature", "token"]},
-    "feature-klt": {"bits": [1, 3.5, 12], "steps_of": ["feature", "token"], "heads": [False, True]},
+    "blpa-coded": {"bits": [1, 3.5, 12], "coder": ["deflate", "contexts"]},
+    "feature-coded": {"bits": [1, 3.5, 12], "steps_of": ["feature", "token"], "coder": ["deflate", "contexts"]},
+    "feature-klt": {
+        "bits": [1, 3.5, 12],
+        "steps_of": ["feature", "token"],
+        "heads": [False, True],
+        "coder": ["deflate", "contexts"],
+    },
     "actnn-float": {"bits": [1, 2, 4, 8], "rounding": ["stochastic", "nearest"]},
     "division-float": {
         "bits": [1, 2, 4, 8],

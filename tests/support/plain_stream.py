@@ -137,8 +137,8 @@ def inverse_dct(c, const_bits, pass1_bits):
     return [[sat(half_up(sum(m[u][x] * t[y][u] for u in range(8)), b), -128, 127) for x in range(8)] for y in range(8)]
 
 
-def decode(stream):
-    """float32 values of the tensor, before conversion to the original number format."""
+def read_header(stream):
+    """Mode, number format, shape, form of the transform, coder and point, and settings of the affine modes or of mx."""
     magic, version, mode, form, rank, const_bits, pass1_bits, bits, step, payload_bytes = struct.unpack_from("<4s8BQ", stream)
     assert magic == b"CDU\x1a"
     coder = point = 0
@@ -156,19 +156,54 @@ def decode(stream):
     found = mode == 7 or block_range
     assert step_log2 == 0 if found or mode < 6 or mode == 11 else (mode == 6) <= step_log2 <= 16 - bits
     assert not block_range or mode == 6
-    assert struct.unpack("<I", stream[-4:])[0] == zlib.crc32(stream[:-4])
-    place = 20
-    shape = struct.unpack_from(f"<{rank}I", stream, place)
-    place += 4 * rank
+    shape = struct.unpack_from(f"<{rank}I", stream, 20)
+    return mode, form, shape, (const_bits, pass1_bits), (coder, point), (bits, step_log2, block_range), payload_bytes
+
+
+def matrix_of(mode, shape):
+    """Rows, columns, channels, and the rows in a row that have the same channel."""
     count = math.prod(shape)
-    rows, columns, channels, channel_rows = 1, count, 1, 1
     if mode in (3, 6):
         n, c, h, w = shape
-        rows, columns, channels, channel_rows = n * c * h, w, c, h
-    elif mode == 7:
-        rows, columns, channel_rows = -(-count // 32), 32, 2**62
-    elif mode in (1, 2, 8, 9, 10) and rank >= 3 and math.prod(shape[2:]) >= 8:
-        rows, columns, channels = shape[0] * shape[1], math.prod(shape[2:]), shape[1]
+        return n * c * h, w, c, h
+    if mode == 7:
+        return -(-count // 32), 32, 1, 2**62
+    if mode in (1, 2, 8, 9, 10) and len(shape) >= 3 and math.prod(shape[2:]) >= 8:
+        return shape[0] * shape[1], math.prod(shape[2:]), shape[1], 1
+    return 1, count, 1, 1
+
+
+def read_bypass(payload, form, count):
+    size = 2 if form else 4
+    assert len(payload) == 8 * -(-count // 8) * size
+    patterns = [int.from_bytes(payload[size * i : size * (i + 1)], "little") for i in range(count)]
+    if form == 2:
+        return np.array(patterns, dtype=np.uint16).view(np.float16).astype(np.float32)
+    bits = [pattern << 16 * (form == 1) for pattern in patterns]
+    return np.array(bits, dtype=np.uint32).view(np.float32)
+
+
+def read_jpeg(payload, rows, row_beats, transform, shifts, coding):
+    """Integers of the matrix in order, padding at the bottom included."""
+    (coder, point), width, strips = coding, 8 * row_beats, -(-rows // 8)
+    sequence = [0] * (8 * strips * width)
+    read = plain_gmc.decode if coder else read_zvc
+    for index, block in enumerate(read(payload, strips * row_beats)):
+        strip, across = divmod(index, row_beats)
+        c = [[rebuilt(block[8 * u + v], shifts[8 * u + v], point) for u in range(8)] for v in range(8)]
+        samples = inverse_dct(c, *transform)
+        for y in range(8):
+            start = (8 * strip + y) * width + 8 * across
+            sequence[start : start + 8] = samples[y]
+    return sequence
+
+
+def decode(stream):
+    """float32 values of the tensor, before conversion to the original number format."""
+    mode, form, shape, transform, coding, settings, payload_bytes = read_header(stream)
+    assert struct.unpack("<I", stream[-4:])[0] == zlib.crc32(stream[:-4])
+    place, count = 20 + 4 * len(shape), math.prod(shape)
+    rows, columns, channels, channel_rows = matrix_of(mode, shape)
     shifts = []
     if mode == 3:
         word = int.from_bytes(stream[place : place + 24], "little")
@@ -187,41 +222,25 @@ def decode(stream):
     assert len(payload) == payload_bytes
     row_beats = -(-columns // 8)
     if mode == 11:
-        return form, read_mx(bits, payload, count, form).reshape(shape)
+        return form, read_mx(settings[0], payload, count, form).reshape(shape)
     if mode == 4:
         values = np.array([payload[i // 8] >> (i % 8) & 1 for i in range(count)], dtype=np.float32)
         return form, values.reshape(shape)
     if mode == 5:
-        size = 2 if form else 4
-        assert len(payload) == 8 * row_beats * size
-        patterns = [int.from_bytes(payload[size * i : size * (i + 1)], "little") for i in range(count)]
-        if form == 2:
-            return form, np.array(patterns, dtype=np.uint16).view(np.float16).astype(np.float32).reshape(shape)
-        bits = [pattern << 16 * (form == 1) for pattern in patterns]
-        return form, np.array(bits, dtype=np.uint32).view(np.float32).reshape(shape)
-    width = 8 * row_beats
+        return form, read_bypass(payload, form, count).reshape(shape)
     if mode > 5:
-        sequence = read_affine(mode, payload, rows, row_beats, (bits, step_log2, block_range))
+        sequence = read_affine(mode, payload, rows, row_beats, settings)
     elif mode == 1:
         sequence = list(struct.unpack(f"<{len(payload)}b", payload))
     elif mode == 2:
         sequence = [value for block in read_zvc(payload, -(-rows * row_beats // 8)) for value in block]
     else:
-        strips = -(-rows // 8)
-        sequence = [0] * (8 * strips * width)
-        read = plain_gmc.decode if coder else read_zvc
-        for index, block in enumerate(read(payload, strips * row_beats)):
-            strip, across = divmod(index, row_beats)
-            c = [[rebuilt(block[8 * u + v], shifts[8 * u + v], point) for u in range(8)] for v in range(8)]
-            samples = inverse_dct(c, const_bits, pass1_bits)
-            for y in range(8):
-                start = (8 * strip + y) * width + 8 * across
-                sequence[start : start + 8] = samples[y]
+        sequence = read_jpeg(payload, rows, row_beats, transform, shifts, coding)
     out = np.empty((rows, columns), dtype=np.float32)
     for row in range(rows):
         channel = row // channel_rows % channels
         for column in range(columns):
-            y = sequence[row * width + column] + offsets[channel]
+            y = sequence[8 * row * row_beats + column] + offsets[channel]
             assert -65536 <= y <= 65535
             out[row, column] = np.float32(y * reciprocals[channel])  # exact in double, rounded once
     return form, out.reshape(-1)[:count].reshape(shape)

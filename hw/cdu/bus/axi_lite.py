@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.registers import ADDRESS_BITS, REGISTER_BITS, REGISTER_BYTES
+from cdu_spec.register_types import ADDRESS_BITS, REGISTER_BITS, REGISTER_BYTES
 
 #: Signals of the port with their direction and width at the end that answers.
 _SIGNALS = {

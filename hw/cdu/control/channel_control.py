@@ -10,17 +10,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, SHIFT_BITS
 from cdu_spec.modes import Mode
-from cdu_spec.registers import (
-    BANKS,
-    COUNT_BITS,
-    JOB_QUEUE,
-    MAX_JOBS,
-    REGISTER_BITS,
-    SCALE_QUEUE,
-    Channel,
-    channel_registers,
-    register,
-)
+from cdu_spec.register_types import BANKS, COUNT_BITS, JOB_QUEUE, MAX_JOBS, REGISTER_BITS, SCALE_QUEUE, Channel
+from cdu_spec.registers import channel_registers, register
 
 from cdu.control.counter import counter, event_counter, registered, wide_counter
 from cdu.control.job_check import LENGTH_BITS, JobCheck

@@ -9,7 +9,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect, flipped
 from cdu_spec.config import CduConfig
 from cdu_spec.ports import REGISTER_PORT
-from cdu_spec.registers import GLOBAL, REGISTER_BYTES, Channel, entries, read_only_values
+from cdu_spec.register_types import REGISTER_BYTES, Channel
+from cdu_spec.registers import GLOBAL, entries, read_only_values
 
 from cdu.bus import axi_lite
 from cdu.bus.axi_lite import AxiLite

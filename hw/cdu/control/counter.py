@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Signal, Value
-from cdu_spec.registers import REGISTER_BITS
+from cdu_spec.register_types import REGISTER_BITS
 
 
 def registered(m: Module, value: Value, name: str) -> Signal:

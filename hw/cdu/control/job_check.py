@@ -14,7 +14,7 @@ from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
 from cdu_spec.modes import LOW_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Coder, Mode
 from cdu_spec.mx import MX_FORMATS, SCALE_BYTES
 from cdu_spec.reconstruction import MAX_POINT
-from cdu_spec.registers import Channel, ScaleSource
+from cdu_spec.register_types import Channel, ScaleSource
 
 from cdu.parts.mx_words import BLOCK_ROWS, constant
 from cdu.parts.streams import BEATS_BITS
@@ -63,7 +63,7 @@ class JobCheck(wiring.Component):
         mx) or not whole strips of 8 matrix rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and
         step_log2 add up to more than 16, or step_log2 is 0 in division with the channel's range. jpeg-act: the coder is not
         built, or the point is beyond half a step. mx: the format does not exist. ``scales`` is no
-        :class:`~cdu_spec.registers.ScaleSource`.
+        :class:`~cdu_spec.register_types.ScaleSource`.
     bad_length
         No payload of that many beats has ``payload_bytes`` bytes.
 

@@ -12,7 +12,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
 from cdu_spec.modes import Mode
-from cdu_spec.registers import JOB_NUMBER_BITS, REGISTER_BITS, Channel
+from cdu_spec.register_types import JOB_NUMBER_BITS, REGISTER_BITS, Channel
 
 from cdu.control.places import PACKED, ErrorPlace, Findings, places
 from cdu.parts.wide_sum import wide_sum

@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
-from cdu_spec.registers import REGISTER_BITS
+from cdu_spec.register_types import REGISTER_BITS
 
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.wide_sum import wide_sum

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from amaranth.lib import data
 from cdu_spec.config import CduConfig
 from cdu_spec.modes import Mode
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 
 class ErrorPlace(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Register
+from cdu_spec.register_types import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Register
 
 #: An access to a block of registers. ``word`` (number of the register) and ``data`` are stable from one cycle before the
 #: strobe ``write`` or ``read`` until ``read_data`` and ``error`` are taken, which are valid from the cycle after the strobe.
@@ -47,7 +47,7 @@ class RegisterFile(wiring.Component):
     -----
     block
         :data:`BlockPort`, seen from the registers. ``error``: the register does not exist, is read-only or guarded, or does
-        not take the value (:meth:`cdu_spec.registers.Register.takes`); such a write has no effect.
+        not take the value (:meth:`cdu_spec.register_types.Register.takes`); such a write has no effect.
     NAME
         In lower case, with the register's layout; an array if the register is one. RW: the stored value (output). RO and
         ``outside``: the value that reads return (input). WO: the value being written (output). W1C: the sticky bits (output).
@@ -166,7 +166,7 @@ class RegisterFile(wiring.Component):
 
 
 def _unfit(register: Register, written: Value) -> Value | None:
-    """Return whether a register refuses what is written (:meth:`~cdu_spec.registers.Register.takes`); None: it takes all."""
+    """Return whether a register refuses what is written (:meth:`.Register.takes`); None: it takes all."""
     reasons: list[Value] = []
     outside = ((1 << REGISTER_BITS) - 1) & ~sum(part.mask for part in register.fields)
     if register.is_exact and outside:

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from amaranth.lib.wiring import Component
-from cdu_spec.config import OWN_CLOCKS, CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import OWN_CLOCKS, ConfigError
 from cdu_spec.modes import AFFINE_MODES, RANGED_MODES, Coder, Mode
 from cdu_tools.near_names import unknown
 

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_spec.dma_documents import dma_c_header
 from cdu_spec.geometry import VALUE_BITS
 from cdu_spec.register_documents import c_header

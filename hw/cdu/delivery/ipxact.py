@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement
 from cdu_spec.config import CduConfig
 from cdu_spec.register_blocks import plain, register_blocks
 from cdu_spec.register_documents import identifier
-from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Field, Register
+from cdu_spec.register_types import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Field, Register
 from cdu_spec.svd import ACCESS, REGISTERS_BYTES
 
 from cdu.delivery.fusesoc import VENDOR

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cdu_spec.config import ConfigError
+from cdu_spec.config_rules import ConfigError
 from cdu_tools.errors import reason
 from cdu_tools.texts import read_text
 

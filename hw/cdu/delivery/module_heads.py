@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cdu_spec.config import RESET_PORTS
+from cdu_spec.config_rules import RESET_PORTS
 
 #: A module as Yosys writes it: names of the ports in the head, their declarations somewhere in the body.
 _MODULE = re.compile(r"^module (?P<name>\w+)\([^;]*\);\n(?P<body>.*?)^endmodule$", re.MULTILINE | re.DOTALL)

@@ -9,7 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 from cdu_spec.dma import DESCRIPTOR_BYTES, MAX_RING_LOG2, MEMORY_ADDRESS_BITS
-from cdu_spec.registers import REGISTER_BITS
+from cdu_spec.register_types import REGISTER_BITS
 
 from cdu.dma.axi4 import Burst
 from cdu.dma.records import Fetched

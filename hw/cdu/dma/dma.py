@@ -8,10 +8,11 @@ from typing import Any
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect
-from cdu_spec.config import DMA_WORDS, CduConfig
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import DMA_WORDS
 from cdu_spec.dma import COMPLETION_BYTES, dma_entries
 from cdu_spec.ports import PORTS, REGISTER_PORT, scale_port_bytes
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu.bus import axi_lite, axi_stream
 from cdu.bus.axi_stream import AxiReceiver, AxiSender

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import Out
 from amaranth.utils import exact_log2
 from cdu_spec.dma import DMA_BASE, DMA_CHANNEL, DMA_CHANNEL_BYTES, DMA_HALTS, RING_REGISTERS
 from cdu_spec.ports import REGISTER_PORT
-from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Channel
+from cdu_spec.register_types import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Channel
 
 from cdu.bus import axi_lite
 from cdu.bus.axi_lite import AccessPort, AxiLite

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu.dma.records import KINDS, Planned, ScalesJob, TensorJob, kinds, payload_segment, runs, scales_job, tensor_job
 from cdu.dma.segments import Segment

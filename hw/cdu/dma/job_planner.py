@@ -16,7 +16,8 @@ from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
 from cdu_spec.modes import Coder, Mode
 from cdu_spec.ports import scale_port_bytes
 from cdu_spec.reconstruction import MAX_POINT
-from cdu_spec.registers import COUNT_BITS, Channel, register
+from cdu_spec.register_types import COUNT_BITS, Channel
+from cdu_spec.registers import register
 
 from cdu.dma.records import KINDS, VALUES_BITS, Counts, Errors, Fetched, Planned, kinds
 from cdu.dma.serial_multiplier import SerialMultiplier

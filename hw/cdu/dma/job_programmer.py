@@ -11,7 +11,8 @@ from cdu_spec.bitstream import CRC_BYTES
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import SHIFT_BITS
 from cdu_spec.modes import Mode
-from cdu_spec.registers import BANKS, REGISTER_BYTES, SHIFT_REGISTERS, Channel, ScaleSource, address, register
+from cdu_spec.register_types import BANKS, REGISTER_BYTES, SHIFT_REGISTERS, Channel, ScaleSource
+from cdu_spec.registers import address, register
 
 from cdu.bus.axi_lite import AccessPort
 from cdu.control.register_file import layout

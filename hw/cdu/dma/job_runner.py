@@ -8,7 +8,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
-from cdu_spec.registers import REGISTER_BITS, REGISTER_BYTES, Channel, address, register
+from cdu_spec.register_types import REGISTER_BITS, REGISTER_BYTES, Channel
+from cdu_spec.registers import address, register
 
 from cdu.bus.axi_lite import AccessPort
 from cdu.dma.records import KINDS, Ended, Planned, TensorJob, kinds, payload_segment, runs, tensor_job

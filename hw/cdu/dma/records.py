@@ -20,7 +20,7 @@ from cdu_spec.dma import (
 )
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
 from cdu_spec.modes import Mode
-from cdu_spec.registers import COUNT_BITS, REGISTER_BITS
+from cdu_spec.register_types import COUNT_BITS, REGISTER_BITS
 
 from cdu.words import is_one_of
 

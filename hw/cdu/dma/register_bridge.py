@@ -8,7 +8,7 @@ from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 from amaranth.utils import exact_log2
-from cdu_spec.registers import REGISTER_BYTES
+from cdu_spec.register_types import REGISTER_BYTES
 
 from cdu.bus import axi_lite
 from cdu.bus.axi_lite import AccessPort

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import MAX_RING_LOG2, MEMORY_ADDRESS_BITS
 from cdu_spec.ports import scale_port_bytes
-from cdu_spec.registers import REGISTER_BITS, Channel
+from cdu_spec.register_types import REGISTER_BITS, Channel
 
 from cdu.bus.axi_lite import AccessPort
 from cdu.dma.descriptor_fetch import DescriptorFetch

@@ -9,7 +9,7 @@ from amaranth.utils import exact_log2
 from cdu_spec.bitstream import RECIPROCAL_BYTES
 from cdu_spec.config import CduConfig
 from cdu_spec.ports import scale_port_bytes
-from cdu_spec.registers import COUNT_BITS
+from cdu_spec.register_types import COUNT_BITS
 
 from cdu.dma.records import ScalesJob
 from cdu.dma.segments import Segment

@@ -11,7 +11,7 @@ from amaranth.utils import exact_log2
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import MEMORY_ADDRESS_BITS
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, TILE_COLUMNS
-from cdu_spec.registers import COUNT_BITS, Channel
+from cdu_spec.register_types import COUNT_BITS, Channel
 
 from cdu.dma.records import VALUES_BITS, TensorJob
 from cdu.dma.segments import Segment

@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, Module, Shape, Signal, Value, signed
 from amaranth.lib import data, stream
 from cdu_spec.geometry import LANES, VALUE_BITS
 from cdu_spec.modes import Dtype
-from cdu_spec.registers import COUNT_BITS
+from cdu_spec.register_types import COUNT_BITS
 
 
 def lanes(width: int) -> data.ArrayLayout:

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, SHIFT_BITS, VALUE_BITS
 from cdu_spec.reconstruction import MAX_POINT, POINT_BITS
-from cdu_spec.registers import BANKS
+from cdu_spec.register_types import BANKS
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import VALUE_MAX, VALUE_MIN
 

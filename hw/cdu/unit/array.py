@@ -13,7 +13,7 @@ from cdu_spec.affine import BASE_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
 from cdu_spec.ports import CLOCK_OF, PORTS, REGISTER_PORT, scale_port_bytes
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu.bus import axi_lite, axi_stream
 from cdu.bus.axi_stream import AxiReceiver, AxiSender

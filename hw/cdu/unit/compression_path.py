@@ -8,7 +8,7 @@ from amaranth.lib.wiring import connect, flipped
 from cdu_spec.affine import SEED_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.modes import Mode
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu.alignment.range_finder import RangeFinder
 from cdu.alignment.range_join import RangeJoin

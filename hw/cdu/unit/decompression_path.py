@@ -10,7 +10,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import connect, flipped
 from cdu_spec.config import CduConfig
 from cdu_spec.modes import Mode
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu.lanes.block_unpacker import BlockUnpacker
 from cdu.parts.head_fifo import HeadFifo

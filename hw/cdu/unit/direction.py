@@ -9,7 +9,7 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect
 from cdu_spec.config import CduConfig
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu.alignment.alignment_buffer import AlignmentBuffer
 from cdu.alignment.alignment_buffer import Direction as Order

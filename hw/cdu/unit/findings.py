@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from amaranth.hdl import Module, ResetInserter, Value
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu.bus.axi_stream import AxiReceiver
 from cdu.control.packet_marks import PacketMarks

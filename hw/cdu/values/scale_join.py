@@ -8,7 +8,7 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.affine import scale_exponents
-from cdu_spec.registers import Channel, ScaleSource
+from cdu_spec.register_types import Channel, ScaleSource
 
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.values.scale_windows import ONE

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_spec.modes import Dtype
 from cdu_tools.sources import sources_sha256
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from cdu_spec.config import RESET_PORTS
+from cdu_spec.config_rules import RESET_PORTS
 from cdu_tools.cache import entry, load_library
 from cdu_tools.compilers import cpp_compiler
 from cdu_tools.errors import UserError
@@ -93,7 +93,7 @@ class GateSimulator:
     ----------
     module
         A flat module of library cells with the clock ``clk`` and a synchronous reset of either level
-        (:data:`cdu_spec.config.RESET_PORTS`).
+        (:data:`cdu_spec.config_rules.RESET_PORTS`).
     library
         The cells' library.
 

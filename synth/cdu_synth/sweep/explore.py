@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cdu_spec.config import ConfigError
+from cdu_spec.config_rules import ConfigError
 
 from cdu_synth.sweep.hardware import Area, Elaboration
 from cdu_synth.sweep.run import KeptTrials, SweepObserver, run

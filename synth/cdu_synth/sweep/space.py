@@ -10,7 +10,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from cdu_spec.config import NOTHING, CduConfig, ConfigError
+from cdu_spec.config import NOTHING, CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError, reason
 from cdu_tools.near_names import advice

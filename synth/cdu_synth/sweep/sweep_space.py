@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 from cdu.delivery.blocks import changes, check_block
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_tools import yosys
 from cdu_tools.errors import UserError
 from cdu_tools.files import make_folder

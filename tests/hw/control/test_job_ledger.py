@@ -9,7 +9,7 @@ from amaranth.sim import Simulator
 from cdu.control.job_ledger import JobLedger
 from cdu.control.places import PACKED
 from cdu_spec.config import CONFIGS
-from cdu_spec.registers import JOB_NUMBER_BITS, Channel
+from cdu_spec.register_types import JOB_NUMBER_BITS, Channel
 
 UNIVERSAL = CONFIGS["universal"]
 CONFIGURATIONS = {

@@ -5,8 +5,9 @@ import random
 import pytest
 from amaranth.sim import Simulator
 from cdu.control.register_file import RegisterFile
+from cdu_spec.channel_block import CHANNEL
 from cdu_spec.dma import DMA_CHANNEL, RING_REGISTERS
-from cdu_spec.registers import CHANNEL, Access, Channel
+from cdu_spec.register_types import Access, Channel
 from cdu_verif.stimulus.register_values import refused, taken
 
 ALL = (1 << 32) - 1

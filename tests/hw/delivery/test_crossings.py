@@ -7,7 +7,7 @@ import pytest
 from cdu.delivery import generator
 from cdu.delivery.crossings import DATA, LOGIC, RESET, SYNCHRONISER, crossings
 from cdu_spec import CduConfig
-from cdu_spec.config import OWN_CLOCKS
+from cdu_spec.config_rules import OWN_CLOCKS
 
 CLOCKED = CduConfig(modes=("brc",), own_clocks=OWN_CLOCKS, reset_kind="async")
 

@@ -8,7 +8,7 @@ import pytest
 from cdu.delivery import generator
 from cdu.delivery.blocks import BLOCKS, changes, configured
 from cdu_spec import CduConfig
-from cdu_spec.config import ConfigError
+from cdu_spec.config_rules import ConfigError
 from cdu_tools import cache
 
 

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In
 from cdu.delivery import generator, manifest, verilog
 from cdu.delivery.blocks import BLOCKS
 from cdu_spec import CduConfig, port_fields
-from cdu_spec.config import ConfigError
+from cdu_spec.config_rules import ConfigError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from cdu.delivery import generator
 from cdu.delivery.memories import Memories, read_memories
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_tools import verilator
 from cdu_verif.regression import plan, regression
 from tools_here import needs_verilator

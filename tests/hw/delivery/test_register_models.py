@@ -14,7 +14,8 @@ from cdu.delivery.ipxact import ipxact
 from cdu_spec import CduConfig
 from cdu_spec.config import CONFIGS
 from cdu_spec.dma import DMA_CHANNEL, dma_base
-from cdu_spec.registers import GLOBAL, Access, Channel, channel_registers, read_only_values
+from cdu_spec.register_types import Access, Channel
+from cdu_spec.registers import GLOBAL, channel_registers, read_only_values
 from cdu_spec.svd import svd
 from cdu_spec.systemrdl import systemrdl
 from cdu_tools.errors import MissingToolError, UserError

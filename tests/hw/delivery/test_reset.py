@@ -5,7 +5,8 @@ from itertools import product
 
 import pytest
 from cdu.delivery.generator import generate
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from tools_here import needs_icarus
 
 RESETS = list(product(("high", "low"), ("sync", "async")))

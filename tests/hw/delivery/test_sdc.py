@@ -8,7 +8,7 @@ import pytest
 import tcl
 from cdu.delivery import generator
 from cdu_spec import CduConfig
-from cdu_spec.config import OWN_CLOCKS
+from cdu_spec.config_rules import OWN_CLOCKS
 
 CLOCKED = CduConfig(modes=("brc",), own_clocks=OWN_CLOCKS, reset_kind="async")
 UNITS = {

@@ -11,7 +11,8 @@ from cdu.dma.job_runner import JobRunner
 from cdu.dma.packet_gate import PacketGate
 from cdu_spec.config import CduConfig
 from cdu_spec.modes import Mode
-from cdu_spec.registers import REGISTER_BYTES, Channel, address, register
+from cdu_spec.register_types import REGISTER_BYTES, Channel
+from cdu_spec.registers import address, register
 
 CONFIG = CduConfig()
 JOBS = 30

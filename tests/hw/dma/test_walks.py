@@ -16,7 +16,7 @@ from cdu_spec.dma import Descriptor, row_major_strides, tensor_extents
 from cdu_spec.geometry import LANES
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 MODES = tuple(mode.label for mode in Mode)
 CONFIG = CduConfig(modes=MODES)

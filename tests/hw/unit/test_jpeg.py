@@ -11,7 +11,8 @@ from cdu.delivery import generator, manifest
 from cdu.unit.jpeg_decoder import JpegDecoder
 from cdu.unit.jpeg_encoder import JpegEncoder
 from cdu_spec import port_fields
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_spec.dct import IEEE1180
 from cdu_spec.huffman import STANDARD
 from cdu_spec.rounding import Rounding

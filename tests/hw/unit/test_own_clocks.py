@@ -7,7 +7,8 @@ import pytest
 from cdu.bus.channels import channels
 from cdu.delivery import generator
 from cdu.unit.array import CduArray
-from cdu_spec.config import OWN_CLOCKS, CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import OWN_CLOCKS, ConfigError
 from cdu_spec.ports import CLOCK_OF
 from cdu_tools import verilator
 from cdu_verif.regression import plan

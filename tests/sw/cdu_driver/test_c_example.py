@@ -7,9 +7,11 @@ from pathlib import Path
 
 import cdu_driver
 import pytest
+from cdu_spec.channel_block import ERROR_FLAGS, JOB_ERRORS
 from cdu_spec.config import CONFIGS
 from cdu_spec.register_documents import c_header
-from cdu_spec.registers import ERROR_FLAGS, JOB_ERRORS, Channel, address, read_only_values, register
+from cdu_spec.register_types import Channel
+from cdu_spec.registers import address, read_only_values, register
 
 EXAMPLE = Path(cdu_driver.__file__).parent / "c" / "example.c"
 READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)

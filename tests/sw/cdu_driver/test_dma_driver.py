@@ -14,7 +14,8 @@ from cdu_spec.dma import COMPLETION, DESCRIPTOR, DESCRIPTOR_BYTES, Descriptor, d
 from cdu_spec.dma_documents import dma_c_header
 from cdu_spec.modes import Mode
 from cdu_spec.register_documents import c_header
-from cdu_spec.registers import Channel, address, register
+from cdu_spec.register_types import Channel
+from cdu_spec.registers import address, register
 
 DRIVER = Path(cdu_driver.__file__).parent / "c"
 #: Memory as the engine addresses it, above 32 bits, and its bytes.

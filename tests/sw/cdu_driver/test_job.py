@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from cdu_driver import Driver, Job, WrongUnitError, errors, run
 from cdu_driver.device import Device
+from cdu_spec.channel_block import ERROR_FLAGS
 from cdu_spec.modes import Mode
-from cdu_spec.registers import ERROR_FLAGS, address, register
+from cdu_spec.registers import address, register
 from cdu_tools.errors import UserError
 
 GOOD = {

@@ -3,7 +3,7 @@
 import pytest
 from cdu_driver import RecoveryError, open_ring, run, stop_ring
 from cdu_spec.dma import RING_REGISTERS, dma_address, dma_register
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 CHANNEL = Channel.COMPRESS
 RING = 0x12_3400_0080

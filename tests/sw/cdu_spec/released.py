@@ -14,7 +14,9 @@ import actcodec
 import torch
 from actcodec.golden import jpeg_base_stream
 from cdu_spec import bitstream, registers
-from cdu_spec.registers import CHANNEL, GLOBAL, Access
+from cdu_spec.channel_block import CHANNEL
+from cdu_spec.register_types import Access
+from cdu_spec.registers import GLOBAL
 
 RECORD = Path(__file__).with_name("released.json")
 #: Streams of one sample of two channels, by codec.

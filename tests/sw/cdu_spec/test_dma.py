@@ -5,7 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_spec.dma import (
     COMPLETION,
     COMPLETION_BYTES,
@@ -22,7 +23,8 @@ from cdu_spec.dma import (
 from cdu_spec.dma_documents import dma_c_header, dma_markdown
 from cdu_spec.modes import Mode
 from cdu_spec.register_documents import c_header
-from cdu_spec.registers import Channel, address
+from cdu_spec.register_types import Channel
+from cdu_spec.registers import address
 
 PAGE = Path(__file__).parents[3] / "docs" / "user" / "dma.md"
 

@@ -7,10 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from cdu_spec import CduConfig, registers
+from cdu_spec import CduConfig, register_types, registers
+from cdu_spec.channel_block import CHANNEL, ERROR_FLAGS
 from cdu_spec.dma import DMA_CHANNEL, dma_register
 from cdu_spec.register_documents import c_header, registers_markdown
-from cdu_spec.registers import CHANNEL, ERROR_FLAGS, GLOBAL, Access, Channel, address, entries, register
+from cdu_spec.register_types import Access, Channel
+from cdu_spec.registers import GLOBAL, address, entries, register
 
 ROOT = Path(__file__).parents[3]
 TABLES = {"global": GLOBAL, "channel": CHANNEL}
@@ -21,7 +23,7 @@ def test_registers_do_not_overlap_and_lie_in_their_block(table):
     spans = sorted((entry.offset, entry.offset + 4 * entry.count) for entry in table)
     assert all(begin % 4 == 0 for begin, _ in spans)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
-    assert spans[-1][1] <= registers.BLOCK_BYTES
+    assert spans[-1][1] <= register_types.BLOCK_BYTES
 
 
 @pytest.mark.parametrize("entry", [*GLOBAL, *CHANNEL], ids=lambda entry: entry.name)
@@ -44,7 +46,7 @@ def test_names_are_unique():
 def test_addresses_are_unique_and_have_12_bits():
     places = [entry["address"] + 4 * i for entry in entries(CduConfig()) for i in range(entry["count"])]
     assert len(set(places)) == len(places)
-    assert max(places) < 1 << registers.ADDRESS_BITS
+    assert max(places) < 1 << register_types.ADDRESS_BITS
 
 
 def test_blocks_stand_where_drivers_expect_them():

@@ -6,7 +6,7 @@ import pytest
 from amaranth.back import rtlil
 from cdu.delivery import generator
 from cdu_spec import CduConfig
-from cdu_spec.config import named_config
+from cdu_spec.config_files import named_config
 from cdu_synth.area import breakdown, flow, hierarchy, report
 from cdu_synth.area.provenance import provenance
 from cdu_tools import yosys

@@ -6,7 +6,8 @@ import sys
 from dataclasses import fields
 
 import pytest
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_synth.sweep import pareto, space
 from cdu_synth.sweep.run import KeptTrials, run
 from cdu_synth.sweep.sweep_space import SweepSettings

@@ -23,7 +23,7 @@ from cdu_driver.c_files import c_files
 from cdu_spec import BitstreamError, CduConfig, UserError
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Dtype, Mode
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from cdu_verif.backends.checked_backend import CheckedBackend
 from cdu_verif.backends.compiled import library
 from cdu_verif.backends.compiled.dma_backend import DmaBackend

@@ -1,37 +1,26 @@
-"""Reference driver, in Python and in C, on a compiled unit: results, queueing, errors and recovery."""
+"""Reference driver on a compiled unit: results, queueing, errors and recovery."""
 
 import ast
-import ctypes
 import re
-import shutil
-import subprocess
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pytest
 from cdu_driver import Driver, JobFailedError, JobLostError, JobRefusedError, RecoveryError, run
 from cdu_driver import Job as DriverJob
-from cdu_spec import CduConfig, Mode
+from cdu_spec import Mode
 from cdu_spec.ports import PORTS
-from cdu_spec.register_documents import c_header
-from cdu_spec.registers import Channel, ScaleSource, address, register
+from cdu_spec.register_types import Channel
 from cdu_tools.errors import UserError
 from cdu_verif.backends.compiled import library
 from cdu_verif.backends.compiled.device import CompiledDevice
 from cdu_verif.backends.compiled.unit import CompiledUnit, Packet
-from cdu_verif.content.payloads import float_bytes
-from cdu_verif.content.tensors import exchange
-from cdu_verif.simulation.driver_jobs import driver_job
-from compiled_units import EVERYTHING
+from compiled_units import EVERYTHING, RECORDING
 from tools_here import needs_verilator
+from unit_jobs import jobs_of
 
 CONFIG = EVERYTHING
-#: A unit that keeps completion records.
-RECORDING = CduConfig("recording", modes=("sfpr+zvc", "jpeg-act"), completions=4)
 INTEGRATION = Path(__file__).parents[3] / "docs" / "user" / "integration.md"
-EXAMPLE = Path(__file__).parents[3] / "sw" / "cdu_driver" / "c" / "example.c"
-SHAPES = ((1, 1, 1, 1), (2, 3, 7, 9), (1, 20, 2, 8), (3, 2, 7, 33), (1, 3, 8, 70))
 
 
 pytestmark = needs_verilator
@@ -103,18 +92,6 @@ def watched(device):
     return made
 
 
-def _jobs(count, modes=CONFIG.built_modes, seed=0, kind="normal", channel=Channel.COMPRESS, config=CONFIG):
-    """Yield jobs of a direction with their golden results, as a unit of ``config`` does them."""
-    rng = Random(seed)
-    for number in range(count):
-        item = exchange(config, rng, rng.choice(SHAPES), modes[number % len(modes)], kind)
-        values = float_bytes(item.beats)
-        if channel is Channel.COMPRESS:
-            yield driver_job(item.compression, values), item.payload
-        else:
-            yield driver_job(item.decompression, item.payload), float_bytes(item.restored)
-
-
 def _check(queue, pairs):
     jobs, wanted = zip(*pairs, strict=True)
     results = run(queue.run(jobs))
@@ -129,7 +106,7 @@ def _queue(driver, channel):
 @pytest.mark.parametrize("channel", Channel, ids=lambda channel: channel.value)
 def test_jobs_of_all_modes_in_a_row(driver, channel):
     """20 jobs, 3 at a time, with four shift tables in two banks."""
-    results = _check(_queue(driver, channel), list(_jobs(20, channel=channel)))
+    results = _check(_queue(driver, channel), list(jobs_of(20, channel=channel)))
     assert not any(result.nonfinite for result in results)
 
 
@@ -139,7 +116,7 @@ def test_what_the_unit_says_about_itself(driver):
 
 
 def test_both_directions_at_once(driver):
-    pairs = {channel: list(_jobs(6, seed=3, channel=channel)) for channel in Channel}
+    pairs = {channel: list(jobs_of(6, seed=3, channel=channel)) for channel in Channel}
 
     async def both():
         for number in range(6):
@@ -153,7 +130,7 @@ def test_both_directions_at_once(driver):
 
 
 def test_counters(driver):
-    pairs = list(_jobs(5))
+    pairs = list(jobs_of(5))
     run(driver.compress.clear_counters())
     _check(driver.compress, pairs)
     counters = run(driver.compress.counters())
@@ -168,13 +145,13 @@ def test_counters(driver):
 
 
 def test_a_payload_of_an_impossible_length_is_refused_and_the_others_go_on(driver):
-    (good, wanted), (bad, _) = _jobs(2, (Mode.SFPR,), channel=Channel.DECOMPRESS)
+    (good, wanted), (bad, _) = jobs_of(2, (Mode.SFPR,), channel=Channel.DECOMPRESS)
     run(driver.decompress.submit(good))
     with pytest.raises(JobRefusedError, match=r"bad_length: .*check where the payload was cut") as caught:
         run(driver.decompress.submit(DriverJob(**vars(bad) | {"data": bad.data[:-1]})))
     assert caught.value.flags == ("bad_length",)
     assert bytes(run(driver.decompress.collect()).data) == wanted
-    _check(driver.decompress, list(_jobs(4, channel=Channel.DECOMPRESS)))
+    _check(driver.decompress, list(jobs_of(4, channel=Channel.DECOMPRESS)))
 
 
 FAULTS = (
@@ -202,7 +179,7 @@ POSITIONS = [(*fault, position) for fault in FAULTS for position in (0, 2) if po
 )
 def test_faults_lose_the_jobs_under_way_and_nothing_else(watched, device, channel, port, fault, flag, position):
     queue = _queue(watched, channel)
-    pairs = [(job, golden) for job, golden in _jobs(12, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=5, channel=channel)]
+    pairs = [(job, golden) for job, golden in jobs_of(12, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=5, channel=channel)]
     pairs = [(job, golden) for job, golden in pairs if len(job.scales) >= 12][:3]
 
     async def spoiled():
@@ -219,7 +196,7 @@ def test_faults_lose_the_jobs_under_way_and_nothing_else(watched, device, channe
     assert f"lost in the {channel.value} channel: job" in str(caught.value)
     assert queue.under_way == 0
     device.faults.clear()
-    _check(queue, list(_jobs(6, seed=6, channel=channel)))
+    _check(queue, list(jobs_of(6, seed=6, channel=channel)))
 
 
 @pytest.mark.parametrize(
@@ -235,7 +212,7 @@ def test_faults_lose_their_job_alone_where_there_are_records(recording_unit, cha
     assert driver.completions == RECORDING.completions
     queue = _queue(driver, channel)
     pairs = [
-        (job, golden) for job, golden in _jobs(16, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=5, channel=channel, config=RECORDING)
+        (job, golden) for job, golden in jobs_of(16, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=5, channel=channel, config=RECORDING)
     ]
     pairs = [(job, golden) for job, golden in pairs if len(job.scales) >= 12][:5]
 
@@ -261,12 +238,12 @@ def test_faults_lose_their_job_alone_where_there_are_records(recording_unit, cha
     device.faults[getattr(PORTS[channel], port)] = fault
     with pytest.raises(JobFailedError):
         run(queue.run([job for job, _ in pairs]))
-    _check(queue, list(_jobs(6, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=6, channel=channel, config=RECORDING)))
+    _check(queue, list(jobs_of(6, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=6, channel=channel, config=RECORDING)))
 
 
 def test_a_source_that_stops_in_the_middle(watched, device):
     """The rest of its packet is dropped when it comes; until then the driver reports what it waits for."""
-    job, _ = next(_jobs(1, (Mode.JPEG_ACT,), seed=2))
+    job, _ = next(jobs_of(1, (Mode.JPEG_ACT,), seed=2))
     port = PORTS[Channel.COMPRESS].input
     device.faults[port] = _stop(len(job.data) // 64 * 32)
     run(watched.compress.submit(job))
@@ -276,11 +253,11 @@ def test_a_source_that_stops_in_the_middle(watched, device):
     device.unit.run(100)
     assert rest.ended
     run(watched.compress.recover())
-    _check(watched.compress, list(_jobs(5)))
+    _check(watched.compress, list(jobs_of(5)))
 
 
 def test_values_that_are_not_finite_are_told(driver):
-    pairs = list(_jobs(2, (Mode.SFPR,)))
+    pairs = list(jobs_of(2, (Mode.SFPR,)))
     values = np.frombuffer(pairs[0][0].data, "<f4").copy()
     values[3] = np.nan
     run(driver.compress.submit(DriverJob(**vars(pairs[0][0]) | {"data": values.tobytes()})))
@@ -288,17 +265,17 @@ def test_values_that_are_not_finite_are_told(driver):
     assert not _check(driver.compress, pairs)[0].nonfinite
 
 
-def test_a_new_driver_finds_the_unit_in_the_middle_of_jobs(driver, device):
-    for job, _ in list(_jobs(3)):
+def test_a_new_driver_finds_the_unit_in_the_middle_ofjobs_of(driver, device):
+    for job, _ in list(jobs_of(3)):
         run(driver.compress.submit(job))
     again = Driver(device)
     run(again.open())
     for channel in Channel:
-        _check(_queue(again, channel), list(_jobs(5, channel=channel)))
+        _check(_queue(again, channel), list(jobs_of(5, channel=channel)))
 
 
 def test_misuse_is_told(driver):
-    (job, _), *_ = _jobs(1)
+    (job, _), *_ = jobs_of(1)
     with pytest.raises(UserError, match="no job is under way"):
         run(driver.compress.collect())
     with pytest.raises(UserError, match="bytes are no"):
@@ -311,157 +288,9 @@ def test_misuse_is_told(driver):
     run(driver.compress.collect())
 
 
-class CJob(ctypes.Structure):
-    """``struct cdu_job`` of the example."""
-
-    _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("beats", "row_beats", "channel_rows", "bank", "scales")),
-        ("shifts", ctypes.c_uint8 * 64),
-        ("crc", ctypes.c_uint8),
-    )
-
-
-class CRecord(ctypes.Structure):
-    """``struct cdu_record`` of the example."""
-
-    _fields_ = tuple((name, ctypes.c_uint32) for name in ("job", "bytes", "errors"))
-
-
-OK, NO_UNIT, NO_SPACE, REFUSED, LOST, FAILED = range(6)
-
-
-class Example:
-    """Compiled example.c with a compiled unit as its platform."""
-
-    def __init__(self, folder, unit):
-        (folder / "tiny.h").write_text(c_header(), encoding="utf-8")
-        # The three functions of the platform call back
-        (folder / "platform.c").write_text("""
-#include <stdint.h>
-uint32_t (*platform_read)(uint32_t);
-void (*platform_write)(uint32_t, uint32_t);
-void (*platform_wait)(void);
-uint32_t cdu_read(uint32_t address) { return platform_read(address); }
-void cdu_write(uint32_t address, uint32_t value) { platform_write(address, value); }
-void cdu_wait_interrupt(void) { platform_wait(); }
-""")
-        command = ["cc", "-Wall", "-Wextra", "-Werror", "-pedantic", "-std=c99", "-shared", "-fPIC", "-I.", str(EXAMPLE)]
-        subprocess.run([*command, "platform.c", "-o", "example.so"], cwd=folder, check=True)
-        self.library = ctypes.CDLL(str(folder / "example.so"))
-        number = ctypes.c_uint32
-        self._keep = {
-            "platform_read": ctypes.CFUNCTYPE(number, number)(unit.read),
-            "platform_write": ctypes.CFUNCTYPE(None, number, number)(unit.write),
-            "platform_wait": ctypes.CFUNCTYPE(None)(lambda: self._wait(unit)),
-        }
-        for name, function in self._keep.items():
-            ctypes.c_void_p.in_dll(self.library, name).value = ctypes.cast(function, ctypes.c_void_p).value
-        self.open, self.start = self.library.cdu_open, self.library.cdu_start
-
-    @staticmethod
-    def _wait(unit):
-        assert unit.run(100_000, until_interrupt=True) < 100_000, "no interrupt"
-
-    def give_scales(self, raw):
-        """Give the scales of a job."""
-        self.library.cdu_give_scales(raw, len(raw) // 4)
-
-    def finish(self):
-        """Return result, number of jobs, errors."""
-        done, errors = ctypes.c_uint32(), ctypes.c_uint32()
-        result = self.library.cdu_finish(ctypes.byref(done), ctypes.byref(errors))
-        return result, done.value, errors.value
-
-    def take(self):
-        """Return the result and the record."""
-        record = CRecord()
-        result = self.library.cdu_take(ctypes.byref(record))
-        return result, record.job, record.bytes, record.errors
-
-
-@pytest.fixture
-def example(tmp_path, unit):
-    if shutil.which("cc") is None:
-        pytest.skip("there is no C compiler")
-    unit.reset()
-    return Example(tmp_path, unit)
-
-
-def _c_job(job, bank):
-    numbers = (job.beats, job.row_beats, job.channel_rows, bank, ScaleSource.REGISTERS)
-    return ctypes.byref(CJob(*numbers, (ctypes.c_uint8 * 64)(*job.shifts)))
-
-
-def test_the_c_example_compresses_and_recovers(example, unit):
-    ports = PORTS[Channel.COMPRESS]
-    pairs = list(_jobs(4, (Mode.JPEG_ACT,), seed=9, config=RECORDING))  # the program keeps the default coder of a unit
-    assert example.open(5000) == OK
-
-    def start(job, golden, bank):
-        assert example.start(_c_job(job, bank)) == OK
-        unit.queue(ports.input, Packet(np.frombuffer(job.data, np.uint8)))
-        packet = unit.queue(ports.output, Packet(np.zeros(len(golden) + 200, np.uint8)))
-        example.give_scales(job.scales)
-        return packet
-
-    for number, (job, golden) in enumerate(pairs):
-        packet = start(job, golden, number % 2)
-        assert example.finish() == (OK, number + 1, 0)
-        while not packet.ended:
-            unit.run(100, until_packet=True)
-        assert packet.array[: packet.moved].tobytes() == golden
-
-    # An impossible job, a table in use, a queue that is full
-    job, golden = pairs[0]
-    wrong = DriverJob(**vars(job))
-    object.__setattr__(wrong, "beats", job.beats + 8 * job.row_beats - 8 if job.row_beats > 1 else job.beats + 1)
-    assert example.start(_c_job(wrong, 0)) == REFUSED
-    assert example.start(_c_job(job, 0)) == OK
-    assert example.start(_c_job(job, 0)) == NO_SPACE
-
-    # A job without input is ended by the watchdog, and the next job works
-    result, done, errors = example.finish()
-    assert (result, done) == (LOST, len(pairs))
-    assert register("ERRORS").unpack(errors) == {**dict.fromkeys(register("ERRORS").unpack(0), 0), "timeout": 1}
-    assert unit.read(address("ERRORS", Channel.COMPRESS)) == 0
-    assert not unit.interrupt
-    packet = start(job, golden, 0)
-    assert example.finish() == (OK, len(pairs) + 1, 0)
-    while not packet.ended:
-        unit.run(100, until_packet=True)
-    assert packet.array[: packet.moved].tobytes() == golden
-
-
-def test_the_c_example_takes_records(tmp_path, recording_unit):
-    """The second of three jobs in a row has too few values; a fourth one gets no input."""
-    if shutil.which("cc") is None:
-        pytest.skip("there is no C compiler")
-    recording_unit.reset()
-    example = Example(tmp_path, recording_unit)
-    ports = PORTS[Channel.COMPRESS]
-    pairs = list(_jobs(3, (Mode.JPEG_ACT,), seed=9, config=RECORDING))
-    assert example.open(20_000) == OK
-    packets = []
-    for number, (job, golden) in enumerate(pairs):
-        while example.start(_c_job(job, number % 2)) == NO_SPACE:
-            recording_unit.run(200)
-        data = job.data[:-64] if number == 1 else job.data
-        recording_unit.queue(ports.input, Packet(np.frombuffer(data, np.uint8)))
-        packets.append(recording_unit.queue(ports.output, Packet(np.zeros(len(golden) + 200, np.uint8))))
-        example.give_scales(job.scales)
-    for number, ((_, golden), packet) in enumerate(zip(pairs, packets, strict=True)):
-        result, job, size, errors = example.take()
-        assert (result, job, size) == (FAILED if number == 1 else OK, number, packet.moved)
-        assert errors == register("COMPLETION_ERRORS").pack(early_last=int(number == 1))
-        assert number == 1 or packet.array[: packet.moved].tobytes() == golden
-    assert example.start(_c_job(pairs[0][0], 0)) == OK
-    assert example.take()[0] == LOST
-    assert not recording_unit.read(address("STATUS", Channel.COMPRESS)) & 1
-
-
 def test_snippet_of_the_integration_page(device):
     (snippet,) = re.findall(r"^```python\n(.*?)^```", INTEGRATION.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    jobs, wanted = zip(*_jobs(2), strict=True)
+    jobs, wanted = zip(*jobs_of(2), strict=True)
     names = {"device": device, "jobs": jobs}
     code = compile(snippet, str(INTEGRATION), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import torch
 from actcodec.golden import sfpr as golden
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_tools import verilator
 from cdu_tools.errors import UserError
 from cdu_verif.formal import affine, axi, binding, properties, sfpr, solver

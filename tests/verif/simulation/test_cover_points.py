@@ -4,10 +4,11 @@ import pytest
 import torch
 from actcodec.backends.job import Job
 from cdu_spec.affine import AffineSettings
+from cdu_spec.channel_block import ERROR_FLAGS
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_spec.dma import RING_REGISTERS
 from cdu_spec.modes import Dtype, Mode
-from cdu_spec.registers import ERROR_FLAGS, Channel
+from cdu_spec.register_types import Channel
 from cdu_verif.regression import plan, results
 from cdu_verif.simulation import cover_points
 from cdu_verif.stimulus import rates

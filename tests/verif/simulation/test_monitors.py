@@ -11,7 +11,8 @@ import torch
 from actcodec.backends.job import decompression_job
 from actcodec.codecs import codec
 from cdu_spec import port_fields
-from cdu_spec.config import CONFIGS, CduConfig, ConfigError
+from cdu_spec.config import CONFIGS, CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_spec.modes import Mode
 from cdu_verif.cases.block_streams import payload_words
 from cdu_verif.cases.payload import populations

@@ -8,7 +8,7 @@ import torch
 from actcodec.backends.job import DTYPES, Job
 from actcodec.backends.torch_backend import TorchBackend
 from cdu_spec.matrix_view import MatrixView
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from cocotb.task import resume
 from torch import Tensor
 

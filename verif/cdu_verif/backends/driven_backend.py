@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from actcodec.backends.job import Job
 from cdu_driver import Driver
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from cocotb.task import resume
 from torch import Tensor
 

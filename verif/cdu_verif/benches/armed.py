@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
 from cdu_spec.modes import Mode
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from torch import Tensor
 
 from cdu_verif.benches.array_bench import ArrayBench
@@ -68,3 +70,13 @@ async def raised(bench: ArrayBench) -> None:
 def golden(job: Job, beats: Tensor) -> bytes:
     """Return the payload of a job."""
     return bytes(TorchBackend().compress(job, beats).tolist())
+
+
+async def write_scales(bench: ArrayBench, channel: Channel, patterns: Sequence[int], offsets: Sequence[int] = ()) -> None:
+    """Write scales to the registers."""
+    for place, pattern in enumerate(patterns):
+        while not (await bench.read("STATUS", channel))["scale_space"]:
+            await bench.idle(10)
+        if bench.config.has_offsets:
+            await bench.write("SCALE_OFFSET", channel, offset=(offsets[place] if len(offsets) else 0) & 0xFFFF)
+        await bench.write("SCALE_LAST" if place + 1 == len(patterns) else "SCALE", channel, value=pattern)

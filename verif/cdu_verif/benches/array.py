@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise, product
 from typing import Any
 
-from cdu_spec import registers
+from cdu_spec import register_types, registers
 from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
 from cdu_spec.modes import Mode
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu_verif.benches.array_bench import ArrayBench
 from cdu_verif.content.tensors import KINDS, Exchange, exchange, first_pass
@@ -64,7 +64,7 @@ async def register_map(bench: ArrayBench) -> None:
 
 def _addresses(row: dict[str, Any]) -> list[int]:
     """Addresses of a register with several elements."""
-    return [row["address"] + registers.REGISTER_BYTES * index for index in range(row["count"])]
+    return [row["address"] + register_types.REGISTER_BYTES * index for index in range(row["count"])]
 
 
 @bench_test(ArrayBench, pattern=list(PATTERNS))
@@ -79,7 +79,7 @@ async def mixed_jobs(bench: ArrayBench, pattern: str) -> None:
 async def scales_in_registers(bench: ArrayBench, pattern: str) -> None:
     """Scales that the driver writes to registers, more of them than their queue holds."""
     bench.stall(pattern)
-    shape = (2, 4 * registers.SCALE_QUEUE, 2, 9)
+    shape = (2, 4 * register_types.SCALE_QUEUE, 2, 9)
     modes = [mode for mode in _MODES if mode.has_scales]
     items = [exchange(bench.config, bench.rng, shape, mode, "normal") for mode in modes * 2]
     await bench.play(await bench.open(scales_by_registers=True), dict.fromkeys(Channel, items))

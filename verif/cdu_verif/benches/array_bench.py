@@ -10,12 +10,12 @@ import cocotb
 from actcodec.backends.job import Job
 from cdu_driver import Device, Driver, JobQueue
 from cdu_driver import Job as DriverJob
-from cdu_spec import registers
+from cdu_spec import channel_block, register_types, registers
 from cdu_spec.affine import AffineSettings
 from cdu_spec.coding import ShiftCoding
 from cdu_spec.mx import MxSettings
 from cdu_spec.ports import PORTS, REGISTER_PORT
-from cdu_spec.registers import Channel, Register, ScaleSource
+from cdu_spec.register_types import Channel, Register, ScaleSource
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
 
 from cdu_verif.content.payloads import float_beats, float_bytes, same_bits
@@ -101,7 +101,7 @@ class ArrayBench(Bench):
         """Return a counter: a register that is one number, or a pair of halves."""
         if f"{name}_LOW" in _NAMES:
             low = await self.read(f"{name}_LOW", channel)
-            return low["value"] | (await self.read(f"{name}_HIGH", channel))["value"] << registers.REGISTER_BITS
+            return low["value"] | (await self.read(f"{name}_HIGH", channel))["value"] << register_types.REGISTER_BITS
         return (await self.read(name, channel))["value"]
 
     async def write(self, name: str, channel: Channel | None = None, index: int = 0, **fields: int) -> None:
@@ -220,7 +220,7 @@ class ArrayBench(Bench):
         super().report()
 
 
-_NAMES = frozenset(entry.name for entry in registers.CHANNEL)
+_NAMES = frozenset(entry.name for entry in channel_block.CHANNEL)
 
 
 def job_of(channel: Channel, item: Exchange) -> Job:

@@ -9,7 +9,7 @@ from cdu_driver import JobFailedError, Result
 from cdu_spec.bitstream import CRC_BYTES
 from cdu_spec.modes import Mode
 from cdu_spec.ports import PORTS
-from cdu_spec.registers import JOB_NUMBER_BITS, Channel
+from cdu_spec.register_types import JOB_NUMBER_BITS, Channel
 
 from cdu_verif.benches.armed import small_item
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of, queue_of

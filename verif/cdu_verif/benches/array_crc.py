@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cdu_driver import Job, JobLostError
 from cdu_spec.bitstream import CRC_BYTES
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of, queue_of
 from cdu_verif.cases.crc import crc_of

@@ -9,13 +9,13 @@ import torch
 from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
 from cdu_driver import JobLostError
-from cdu_spec import registers
+from cdu_spec import register_types, registers
 from cdu_spec.affine import AffineSettings
 from cdu_spec.coding import code_bits
 from cdu_spec.modes import Mode
 from cdu_spec.mx import MxSettings
 from cdu_spec.ports import PORTS, scale_port_bytes
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu_verif.benches.armed import ArmedBench, expect, golden, good, prepare, raised, small_item
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of, queue_of
@@ -228,7 +228,7 @@ async def full_queues(bench: ArmedBench, direction: str) -> None:
         await bench.program(channel, job)
         accepted += 1
         await bench.idle(20)
-        assert accepted <= registers.MAX_JOBS, "the queue never gets full"
+        assert accepted <= register_types.MAX_JOBS, "the queue never gets full"
     assert not await bench.errors(channel), "an error before the queue was full"
     await bench.program(channel, job)
     await bench.idle(10)
@@ -256,14 +256,14 @@ async def write_to_a_used_table(bench: ArmedBench, direction: str) -> None:
     await prepare(bench, channel, job)
     await bench.write_table(channel, 1, (5,) * 64)
     assert not await bench.errors(channel), "writing the unused table was an error"
-    for index in range(registers.SHIFT_REGISTERS):
+    for index in range(register_types.SHIFT_REGISTERS):
         await bench.write("SHIFTS0", channel, index, shift0=7, shift5=3)
     await bench.write("BEATS", channel, value=1)
     await bench.write("MODE", channel, mode=0)
     bench.feed(channel, item)
     bench.check(channel, item, await bench.result(channel, job))
     await expect(bench, channel, "busy_write")
-    read = [(await bench.read("SHIFTS0", channel, index)).values() for index in range(registers.SHIFT_REGISTERS)]
+    read = [(await bench.read("SHIFTS0", channel, index)).values() for index in range(register_types.SHIFT_REGISTERS)]
     assert [shift for row in read for shift in row] == list(job.shifts), "the table of a job under way was changed"
     await good(bench, channel)
 
@@ -430,9 +430,9 @@ async def _random_program(bench: ArrayBench, channel: Channel) -> None:
         await bench.write("CONTROL", channel, start=1)
     else:
         for _ in range(4):
-            address = rng.choice((rng.randrange(0, 1 << registers.ADDRESS_BITS, 4), channel.base + 4 * rng.randint(0, 16)))
+            address = rng.choice((rng.randrange(0, 1 << register_types.ADDRESS_BITS, 4), channel.base + 4 * rng.randint(0, 16)))
             await bench.bus.write(address, rng.choice((rng.getrandbits(32), rng.getrandbits(4))))
-        await bench.bus.read(rng.randrange(0, 1 << registers.ADDRESS_BITS, 4))
+        await bench.bus.read(rng.randrange(0, 1 << register_types.ADDRESS_BITS, 4))
 
 
 @bench_test(ArrayBench)

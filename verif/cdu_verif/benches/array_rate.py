@@ -15,7 +15,7 @@ from cdu_spec.geometry import BLOCK_SIDE, LANES
 from cdu_spec.modes import Coder, Mode
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_spec.ports import PORTS
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from cdu_spec.sfpr import PUBLISHED_S
 
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of

@@ -15,7 +15,8 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, LANES, TILE_BLOCKS
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Coder, Mode
-from cdu_spec.registers import COUNT_BITS, JOB_QUEUE, SCALE_QUEUE, SHIFT_REGISTERS, Channel, register
+from cdu_spec.register_types import COUNT_BITS, JOB_QUEUE, SCALE_QUEUE, SHIFT_REGISTERS, Channel
+from cdu_spec.registers import register
 
 from cdu_verif.benches.control_bench import ControlBench, DataPath
 from cdu_verif.benches.control_jobs import (

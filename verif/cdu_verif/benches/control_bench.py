@@ -8,7 +8,8 @@ from typing import Any
 
 import cocotb
 from cdu_spec.port_fields import pack, unpack
-from cdu_spec.registers import REGISTER_BYTES, Channel, address, register
+from cdu_spec.register_types import REGISTER_BYTES, Channel
+from cdu_spec.registers import address, register
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cdu_spec.geometry import LANES
-from cdu_spec.registers import Channel, channel_registers
+from cdu_spec.register_types import Channel
+from cdu_spec.registers import channel_registers
 
 from cdu_verif.benches.control_bench import ControlBench, DataPath
 from cdu_verif.benches.control_jobs import random_job, start, taken

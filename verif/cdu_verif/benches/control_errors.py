@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 import cocotb
-from cdu_spec.registers import ERROR_FLAGS, JOB_QUEUE, SCALE_QUEUE, Channel
+from cdu_spec.channel_block import ERROR_FLAGS
+from cdu_spec.register_types import JOB_QUEUE, SCALE_QUEUE, Channel
 
 from cdu_verif.benches.control_bench import ControlBench, DataPath
 from cdu_verif.benches.control_jobs import EVENTS, PORT_EVENTS, descriptor_of, happen, random_job, start

@@ -11,7 +11,7 @@ from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Coder, Mode
 from cdu_spec.mx import MX_FORMATS, ScaleRule
 from cdu_spec.reconstruction import MAX_POINT, STEP_POINTS
-from cdu_spec.registers import COUNT_BITS, REGISTER_BITS, Channel, ScaleSource
+from cdu_spec.register_types import COUNT_BITS, REGISTER_BITS, Channel, ScaleSource
 
 from cdu_verif.benches.control_bench import ControlBench, DataPath
 from cdu_verif.content.payloads import quantizer

@@ -10,17 +10,8 @@ from typing import Any
 import cocotb
 from cdu_spec.config import CduConfig
 from cdu_spec.modes import Mode
-from cdu_spec.registers import (
-    BLOCK_BYTES,
-    GLOBAL,
-    REGISTER_BITS,
-    REGISTER_BYTES,
-    Access,
-    Channel,
-    Register,
-    address,
-    channel_registers,
-)
+from cdu_spec.register_types import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Register
+from cdu_spec.registers import GLOBAL, address, channel_registers
 
 from cdu_verif.benches.control_bench import ControlBench
 from cdu_verif.benches.control_jobs import ALL_ONES, BUS_PATTERNS, EVENTS, HAS_TABLES, happen, random_job, start

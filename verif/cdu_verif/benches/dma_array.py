@@ -23,7 +23,7 @@ from cdu_spec.dma import (
 from cdu_spec.modes import Dtype, Mode
 from cdu_spec.mx import MX_FORMATS
 from cdu_spec.ports import scale_port_bytes
-from cdu_spec.registers import COUNT_BITS, REGISTER_BYTES, Channel
+from cdu_spec.register_types import COUNT_BITS, REGISTER_BYTES, Channel
 from cocotb.triggers import ClockCycles
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiResp

@@ -21,7 +21,7 @@ from cdu_spec.dma import (
     tensor_extents,
 )
 from cdu_spec.matrix_view import MatrixView
-from cdu_spec.registers import REGISTER_BITS, Channel
+from cdu_spec.register_types import REGISTER_BITS, Channel
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
 from torch import Tensor

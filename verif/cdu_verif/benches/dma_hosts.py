@@ -23,7 +23,8 @@ from cdu_spec.dma import (
     part,
 )
 from cdu_spec.ports import scale_port_bytes
-from cdu_spec.registers import REGISTER_BITS, Access, Channel, channel_registers
+from cdu_spec.register_types import REGISTER_BITS, Access, Channel
+from cdu_spec.registers import channel_registers
 from cocotb.triggers import ClockCycles
 
 from cdu_verif.benches.dma_bench import DmaBench, DmaJob, Host

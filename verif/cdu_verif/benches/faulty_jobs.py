@@ -10,7 +10,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
 from cdu_spec.modes import RANGE_BYTES, Mode
 from cdu_spec.ports import scale_port_bytes
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of
 from cdu_verif.cases.crc import crc_of

@@ -11,7 +11,7 @@ from typing import Any
 from cdu.delivery.register_models import compiled
 from cdu_spec.config import CduConfig
 from cdu_spec.register_blocks import register_blocks
-from cdu_spec.registers import REGISTER_BITS, REGISTER_BYTES
+from cdu_spec.register_types import REGISTER_BITS, REGISTER_BYTES
 
 from cdu_verif.simulation.axi_ports import Registers
 from cdu_verif.simulation.bench import Bench

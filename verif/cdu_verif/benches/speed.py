@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from actcodec.backends.job import Job
 from actcodec.codecs import codec
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from cocotb.task import bridge, resume
 from torch import Tensor
 

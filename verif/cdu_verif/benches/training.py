@@ -9,7 +9,7 @@ import os
 import sys
 
 import torch
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from cocotb.task import bridge
 
 from cdu_verif.backends.driven_backend import driven_backend

@@ -23,7 +23,16 @@ def _with_answers(config: CduConfig) -> BoundDevice:
 
 
 RECORD = Record(
-    benches=["array", "array_completions", "array_crc", "array_errors", "array_promises", "array_rate", "register_model"],
+    benches=[
+        "array",
+        "array_bits",
+        "array_completions",
+        "array_crc",
+        "array_errors",
+        "array_promises",
+        "array_rate",
+        "register_model",
+    ],
     quick=[
         {},
         {"cdus": 2, "duplex": "half", "value_format": "bf16", "completions": 4, **EVERY},

@@ -6,7 +6,7 @@ from functools import partial
 
 from cdu.control.channel_control import ChannelControl
 from cdu_spec.config import CduConfig
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device, watchdog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from cdu_spec.config import CduConfig
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import CODERS, EVERY, WITH_MX

@@ -9,7 +9,7 @@ from cdu.control.job_ledger import JobLedger
 from cdu.control.places import places
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_spec.modes import Mode
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device

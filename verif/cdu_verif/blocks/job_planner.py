@@ -7,7 +7,7 @@ from cdu_spec.bitstream import RECIPROCAL_BYTES
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import COMPLETION_BYTES
 from cdu_spec.modes import Mode
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cdu.values.scale_join import ScaleJoin
 from cdu_spec.config import CduConfig
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device, ports

@@ -18,7 +18,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
 from cdu_spec.modes import Mode
 from cdu_spec.port_fields import pack, unpack
-from cdu_spec.registers import COUNT_BITS
+from cdu_spec.register_types import COUNT_BITS
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import Tag, block_modes, random_settings

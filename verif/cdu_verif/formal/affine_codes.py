@@ -12,7 +12,7 @@ from cdu_spec.affine import BASE_BITS, DECODED_BITS, FRACTION_BITS, MANTISSA_BIT
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 from cdu_spec.modes import Mode
 from cdu_spec.randomness import ROTATIONS, ROUND_CONSTANTS, SBOX, SECOND_ROTATION, STATE_WORDS, WORD_BITS
-from cdu_spec.registers import COUNT_BITS
+from cdu_spec.register_types import COUNT_BITS
 
 from cdu_verif.formal.binding import concat, fields, instance, mask, packed
 from cdu_verif.formal.device import BoundDevice

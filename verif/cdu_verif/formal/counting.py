@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdu_spec.registers import REGISTER_BITS, Channel
+from cdu_spec.register_types import REGISTER_BITS, Channel
 
 from cdu_verif.formal.binding import instance
 from cdu_verif.formal.device import BoundDevice, harness

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdu_spec.registers import ScaleSource
+from cdu_spec.register_types import ScaleSource
 
 from cdu_verif.formal.binding import fields, instance
 from cdu_verif.formal.device import BoundDevice

@@ -7,7 +7,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
 from cdu_spec.modes import MASK_BYTES, Mode
 from cdu_spec.mx import MX_FORMATS
-from cdu_spec.registers import COUNT_BITS
+from cdu_spec.register_types import COUNT_BITS
 
 from cdu_verif.formal.binding import concat, fields, instance, lane_fields, mask, packed
 from cdu_verif.formal.device import BoundDevice

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cdu.delivery.blocks import BLOCKS, check_block
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_tools.near_names import unknown
 
 from cdu_verif import blocks as records

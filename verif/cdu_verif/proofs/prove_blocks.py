@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_tools.errors import UserError
 from cdu_tools.files import make_folder
 from cdu_tools.progress import Progress, Silent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from cdu_spec.config import OWN_CLOCKS
+from cdu_spec.config_rules import OWN_CLOCKS
 from cdu_spec.ports import CLOCK_OF
 from cocotb.clock import Clock
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from cdu_spec.channel_block import ERROR_FLAGS
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import RING_REGISTERS
 from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
 from cdu_spec.modes import Coder, Mode
 from cdu_spec.reconstruction import MAX_POINT
-from cdu_spec.registers import ERROR_FLAGS, Channel
+from cdu_spec.register_types import Channel
 
 from cdu_verif.simulation.patterns import PATTERNS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdu_spec.config import OWN_CLOCKS, RESET_PORTS
+from cdu_spec.config_rules import OWN_CLOCKS, RESET_PORTS
 
 
 class Reset:

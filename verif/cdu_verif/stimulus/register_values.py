@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from cdu_spec.registers import REGISTER_BITS, Register
+from cdu_spec.register_types import REGISTER_BITS, Register
 
 
 def taken(entry: Register, rng: Random) -> int:

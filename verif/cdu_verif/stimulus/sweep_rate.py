@@ -12,7 +12,7 @@ from typing import Any
 from cdu.delivery import verilog
 from cdu_spec.config import CduConfig
 from cdu_spec.modes import Mode
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from cdu_tools import verilator
 from cdu_tools.sources import sources_sha256
 

@@ -19,20 +19,25 @@ from cdu_tools.compilers import cpp_compiler
 from cdu_tools.errors import UserError
 from cdu_tools.parallel import largest_first
 
-from actcodec.golden import lorenzo, run_length, shift_quantizer
+from actcodec.golden import context_coder, lorenzo, run_length, shift_quantizer
 from actcodec.golden.floating import signs
 from actcodec.golden.integer_coder import WIDTHS
 
 _SOURCES = (
     *("sfpr.cpp", "jpeg_act.cpp", "affine.cpp", "fixed_steps.cpp", "sample_groups.cpp", "huffman.cpp", "channels.cpp"),
-    *("step_copies.cpp", "predicted_steps.cpp", "fixed_point.cpp", "float_ranges.cpp", "pool_windows.cpp"),
+    *("step_copies.cpp", "predicted_steps.cpp", "context_coder.cpp", "fixed_point.cpp", "float_ranges.cpp", "pool_windows.cpp"),
     *("signs.cpp", "block_scales.cpp"),
 )
 _HEADERS = (
     *("channel_rows.h", "values.h", "coded_blocks.h", "zvc.h", "gmc.h", "affine.h", "bit_streams.h", "lane_moves.h"),
-    "transform.h",
+    *("transform.h", "whole_steps.h", "contexts.h"),
 )
 _LIBRARY = "kernels.so"
+_CONTEXT_NUMBERS = (
+    *("STREAMS", "LEAST_STEPS", "MOST_STEPS", "ZERO", "LEFT", "ABOVE", "MEDIAN", "CONTEXTS", "MOST_ACTIVITY", "DIRECT"),
+    *("DIRECT_BITS", "TOKENS", "TABLE_BITS", "FIRST_STATE", "SAMPLED", "ENTRY_BITS", "LENGTH_BITS", "MANTISSA_BITS"),
+    "LOG_BITS",
+)
 _GMC_NUMBERS = (
     *("GROUP_VALUES", "RAW_CLASS", "LAST_MASK_CLASS", "LAST_CLASS_CONTEXT", "A_BOTH_ZERO", "A_ZERO", "A_FIRST", "A_AFTER_ZERO"),
     *("B_BESIDE_ZERO", "B_FIRST", "SHORT_BYTES", "LONG_HEAD", "CATEGORY_BITS", "MAX_CATEGORY"),
@@ -78,6 +83,7 @@ def constants() -> str:
     numbers |= {f"MX_{name}": getattr(mx, name) for name in ("SCALE_BIAS", "SCALE_MOST", "SCALE_NAN")}
     numbers |= {"MX_VALUES": mx.MX_VALUES, "NVFP4_VALUES": mx.NVFP4_FORMAT.values, "NVFP4_BITS": mx.NVFP4_FORMAT.bits}
     numbers |= {f"GMC_{name}": getattr(gmc, name) for name in _GMC_NUMBERS}
+    numbers |= {f"CONTEXT_{name}": getattr(context_coder, name) for name in _CONTEXT_NUMBERS}
     lines = ["#pragma once", "#include <cstdint>", "namespace cdu {"]
     lines += [f"constexpr int {name} = {value};" for name, value in numbers.items()]
     lists = {name: getattr(randomness, name) for name in ("ROUND_CONSTANTS", "ROTATIONS")} | {"INTEGER_WIDTHS": WIDTHS}

@@ -9,21 +9,29 @@ using namespace cdu;
 namespace {
 
 // Applies add(values, count, channel, one) to all pieces of each channel, beginning with `none`; join(one, other) joins
-// results. `values` are float32.
-template <class One, class T, class Add, class Join>
-std::vector<One> of_channels(const T* x, int64_t outer, int64_t channels, int64_t inner, One none, int threads, Add add, Join join) {
+// results. `values` are float32. Where each value has another channel, each(value, channel, one) is applied row by row.
+template <class One, class T, class Add, class Each, class Join>
+std::vector<One> of_channels(const T* x, int64_t outer, int64_t channels, int64_t inner, One none, int threads, Add add, Each each,
+                             Join join) {
     std::vector<One> found(channels, none);
     int64_t across = pieces(inner, PIECE), per_step = std::max<int64_t>(PIECE / (channels * inner), 1);
     int64_t steps = pieces(outer, per_step) * across;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
         std::vector<One> mine(channels, none);
-        std::vector<float> values(std::min(inner, PIECE));
+        std::vector<float> values(inner == 1 ? channels : std::min(inner, PIECE));
 #pragma omp for schedule(static) nowait
         for (int64_t step = 0; step < steps; ++step) {
             int64_t first = step % across * PIECE, count = std::min(inner - first, PIECE);
-            int64_t end = std::min(outer, (step / across + 1) * per_step) * channels;
-            for (int64_t row = step / across * per_step * channels; row < end; ++row) {
+            int64_t begin = step / across * per_step, end = std::min(outer, begin + per_step);
+            if (inner == 1) {
+                for (int64_t row = begin; row < end; ++row) {
+                    to_floats(x + row * channels, channels, values.data());
+                    for (int64_t channel = 0; channel < channels; ++channel) each(values[channel], channel, mine[channel]);
+                }
+                continue;
+            }
+            for (int64_t row = begin * channels; row < end * channels; ++row) {
                 to_floats(x + row * inner + first, count, values.data());
                 add(values.data(), count, row % channels, mine[row % channels]);
             }
@@ -32,6 +40,15 @@ std::vector<One> of_channels(const T* x, int64_t outer, int64_t channels, int64_
         for (int64_t channel = 0; channel < channels; ++channel) join(found[channel], mine[channel]);
     }
     return found;
+}
+
+// The form of `each` for a piece of a channel.
+template <class One, class Each, class Join> auto in_pieces(Each each, Join join) {
+    return [=](const float* values, int64_t count, int64_t channel, One& one) {
+        One sum{};
+        for (int64_t i = 0; i < count; ++i) each(values[i], channel, sum);
+        join(one, sum);
+    };
 }
 
 struct Edges {
@@ -65,9 +82,12 @@ void channel_edges(const void* x, int format, int64_t outer, int64_t channels, i
         }
         for (int i = 0; i < LANES; ++i) join(one, {low[i], high[i]});
     };
+    auto each = [](float value, int64_t, Edges& one) {
+        one = {value < one.least ? value : one.least, value > one.greatest ? value : one.greatest};
+    };
     with_format(format, [&]<class T>(T) {
         Edges none{INFINITY, -INFINITY};
-        auto found = of_channels(static_cast<const T*>(x), outer, channels, inner, none, threads, add, join);
+        auto found = of_channels(static_cast<const T*>(x), outer, channels, inner, none, threads, add, each, join);
         for (int64_t channel = 0; channel < channels; ++channel)
             least[channel] = found[channel].least, greatest[channel] = found[channel].greatest;
     });
@@ -94,7 +114,7 @@ bool near_zero(const void* x, int format, int64_t outer, int64_t channels, int64
                 for (; i < count; ++i) sum += double(values[i]), square += double(values[i] * values[i]);
                 join(one, {square, sum * sum / double(count)});
             };
-            found = of_channels(from, outer, channels, inner, Powers{}, threads, add, join);
+            found = of_channels(from, outer, channels, inner, Powers{}, threads, add, [](float, int64_t, Powers&) {}, join);
         } else {
             std::vector<float> values(channels), sums(channels), squares(channels);
             std::vector<double> all(channels);
@@ -127,18 +147,14 @@ bool near_zero(const void* x, int format, int64_t outer, int64_t channels, int64
 void channel_moments(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, const double* least,
                      const double* factor, int dropped, int64_t* values, int64_t* squares, int threads) {
     auto join = [](Sums& one, const Sums& other) { one.values += other.values, one.squares += other.squares; };
-    auto add = [&](const float* some, int64_t count, int64_t channel, Sums& one) {
-        double low = least[channel], scale = factor[channel];
-        int64_t sum = 0, square = 0, half = int64_t(1) << dropped >> 1;
-        for (int64_t i = 0; i < count; ++i) {
-            int64_t place = int32_t(std::nearbyint((double(some[i]) - low) * scale));
-            sum += place;
-            square += (place * place + half) >> dropped;
-        }
-        join(one, {sum, square});
+    int64_t half = int64_t(1) << dropped >> 1;
+    auto each = [=](float value, int64_t channel, Sums& one) {
+        int64_t place = int32_t(std::nearbyint((double(value) - least[channel]) * factor[channel]));
+        one.values += place;
+        one.squares += (place * place + half) >> dropped;
     };
     with_format(format, [&]<class T>(T) {
-        auto found = of_channels(static_cast<const T*>(x), outer, channels, inner, Sums{}, threads, add, join);
+        auto found = of_channels(static_cast<const T*>(x), outer, channels, inner, Sums{}, threads, in_pieces<Sums>(each, join), each, join);
         for (int64_t channel = 0; channel < channels; ++channel)
             values[channel] = found[channel].values, squares[channel] = found[channel].squares;
     });
@@ -148,17 +164,12 @@ void channel_moments(const void* x, int format, int64_t outer, int64_t channels,
 void squared_errors(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, const double* steps, double parts,
                     int64_t* squares, int threads) {
     auto join = [](int64_t& one, int64_t other) { one += other; };
-    auto add = [&](const float* some, int64_t count, int64_t channel, int64_t& one) {
-        double step = steps[channel];
-        int64_t sum = 0;
-        for (int64_t i = 0; i < count; ++i) {
-            double exact = double(some[i]) / step, error = exact - std::nearbyint(exact);
-            sum += int32_t(std::ceil(error * error * parts));
-        }
-        one += sum;
+    auto each = [=](float value, int64_t channel, int64_t& one) {
+        double exact = double(value) / steps[channel], error = exact - std::nearbyint(exact);
+        one += int32_t(std::ceil(error * error * parts));
     };
     with_format(format, [&]<class T>(T) {
-        auto found = of_channels(static_cast<const T*>(x), outer, channels, inner, int64_t(0), threads, add, join);
+        auto found = of_channels(static_cast<const T*>(x), outer, channels, inner, int64_t(0), threads, in_pieces<int64_t>(each, join), each, join);
         std::copy(found.begin(), found.end(), squares);
     });
 }

@@ -13,26 +13,34 @@ from actcodec.backends.job import FORMATS
 from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
 from actcodec.backends.native.steps import ends_of
+from actcodec.golden import context_coder
+from actcodec.golden.context_coder import CHUNK_VALUES, RULES, TOKENS, ContextCoded
 from actcodec.golden.floating import predicted as golden
 from actcodec.golden.floating.predicted import Predicted, whole_cells, whole_multiples
 from actcodec.golden.floating.steps import Line
 from actcodec.golden.integer_coder import BYTE_VALUES, WIDTHS, CodedIntegers, deflated, entropy, inflated
 from actcodec.golden.lorenzo import MAX_DIMENSIONS, cheapest_dimensions
-from actcodec.golden.predicted_integers import sample
+from actcodec.golden.predicted_integers import AUTO, CONTEXTS, DEFLATE, LEAST_VALUES, sample
 
+#: Bytes of memory for the low bits of a chunk.
+_CHUNK_BIT_BYTES = CHUNK_VALUES * 29 // 8 + 8
 #: Number of bytes of an integer that fits no width.
 _PLANES = 4
 #: Least rank of tensors with kernels; torch computes lower ranks, where steps differ in a row or a sample is one row.
 _LEAST_RANK = 3
 
 
-def cells(x: Tensor, step: Tensor) -> Predicted:
+def cells(x: Tensor, step: Tensor, coder: str = DEFLATE) -> Predicted:
     """Compute :func:`actcodec.golden.floating.predicted.cells`."""
+    if _takes_contexts(x, coder):
+        return _in_contexts(x, step, cells=True)
     return _predicted(x, step, None, cells=True) if x.ndim >= _LEAST_RANK else golden.cells(host(x), step)
 
 
-def multiples(x: Tensor, step: Tensor, dimensions: int | None = None) -> Predicted:
+def multiples(x: Tensor, step: Tensor, dimensions: int | None = None, coder: str = DEFLATE) -> Predicted:
     """Compute :func:`actcodec.golden.floating.predicted.multiples`."""
+    if _takes_contexts(x, coder):
+        return _in_contexts(x, step, cells=False)
     if x.ndim < _LEAST_RANK:
         return golden.multiples(host(x), step, dimensions)
     return _predicted(x, step, dimensions, cells=False)
@@ -56,6 +64,10 @@ def products(predicted: Predicted, step: Tensor, shape: Sequence[int], dtype: to
     """Compute :func:`actcodec.golden.floating.predicted.products`."""
     y = _values(predicted, step, shape, dtype, cells=False)
     return golden.products(predicted, step, shape, dtype) if y is None else y
+
+
+def _takes_contexts(x: Tensor, coder: str) -> bool:
+    return coder == CONTEXTS or (coder == AUTO and x.numel() >= LEAST_VALUES)
 
 
 def _predicted(x: Tensor, step: Tensor, dimensions: int | None, *, cells: bool) -> Predicted:
@@ -87,6 +99,8 @@ def _values(
     line: Line | None = None,
 ) -> Tensor | None:
     """Return the values; None if torch must compute them."""
+    if isinstance(predicted.coded, ContextCoded):
+        return _of_contexts(predicted.coded, step, shape, dtype, cells=cells, rectified=rectified, line=line)
     if len(shape) < _LEAST_RANK:
         return None
     coded = predicted.coded
@@ -98,6 +112,62 @@ def _values(
     rule = (step, cells, min(predicted.dimensions, y.ndim - 1))
     job = (FORMATS[dtype], *_layout(y.shape, step.numel()), *rule, *ends)
     return y if kernels()("predicted_values", *codes, planes, *sizes, *job, y) else None
+
+
+def _in_contexts(x: Tensor, step: Tensor, *, cells: bool) -> Predicted:
+    """Return the whole numbers of values by :mod:`actcodec.golden.context_coder`."""
+    x, reach = host(x), context_coder.reach_of(x.shape[-1])
+    job = (x, FORMATS[x.dtype], x.numel(), *_channels(x.shape, step), step, cells, reach)
+    tried = torch.zeros(len(RULES), context_coder.CONTEXTS, TOKENS, dtype=torch.int64)
+    kernels()("context_sample", *job, tried)
+    logs = torch.from_numpy(context_coder.LOGS)
+    rule = kernels()("context_rule", tried, logs)
+    groups = list(context_coder.chunks_of(x.numel()))
+    chunks, streams = sum(one.count for one in groups), sum(one.count * one.streams for one in groups)
+    # Only what is written of these takes memory.
+    keys = torch.empty(chunks * CHUNK_VALUES, dtype=torch.int16)
+    low = torch.empty(chunks * _CHUNK_BIT_BYTES, dtype=torch.uint8)
+    sizes = torch.empty(chunks, 2, dtype=torch.int32)
+    counts = torch.zeros(context_coder.CONTEXTS, TOKENS, dtype=torch.int64)
+    kernels()("context_keys", *job, rule, keys, low, sizes, counts)
+    frequencies = torch.empty(counts.shape, dtype=torch.int32)
+    tables = torch.empty(2 * counts.numel() + 16, dtype=torch.uint8)
+    size = kernels()("context_tables", rule, counts, logs, frequencies, tables)
+    written = torch.empty(chunks * CHUNK_VALUES, dtype=torch.int16)
+    states = torch.empty(streams, dtype=torch.int32)
+    kernels()("context_words", keys, x.numel(), frequencies, written, sizes, states)
+    many, bits = sizes.sum(0, dtype=torch.int64).tolist()
+    words, packed = torch.empty(many, dtype=torch.int16), torch.zeros(_bytes(bits, 1), dtype=torch.uint8)
+    kernels()("context_joined", written, low, sizes, chunks, words, packed)
+    places = torch.zeros(0, dtype=torch.int64) if cells else golden.places_beyond(x, step)
+    return Predicted(0, ContextCoded(tables[:size].clone(), sizes, states, words, packed), places)
+
+
+def _of_contexts(
+    coded: ContextCoded,
+    step: Tensor,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+    *,
+    cells: bool,
+    rectified: bool,
+    line: Line | None,
+) -> Tensor:
+    """Return the values of such numbers; raise BitstreamError for parts that no encoder wrote."""
+    y = torch.empty(tuple(shape), dtype=dtype)
+    parts = (coded.tables, coded.sizes, coded.states, coded.words, coded.bits)
+    layout = (context_coder.reach_of(shape[-1]), FORMATS[dtype], y.numel(), *_channels(shape, step), step, cells)
+    ends = (rectified, *ends_of(line), torch.finfo(dtype).max)
+    if not kernels()("context_values", *(item for part in parts for item in (part, part.numel())), *layout, *ends, y):
+        context_coder.check_sizes(coded, y.numel())
+        context_coder.unpacked_tables(coded.tables.numpy().tobytes())
+        raise context_coder.spoiled()
+    return y
+
+
+def _channels(shape: Sequence[int], step: Tensor) -> tuple[int, int]:
+    """Return the number of steps, and how many values after one another share one."""
+    return (step.numel(), prod(shape[2:])) if step.numel() > 1 else (1, prod(shape))
 
 
 def _layout(shape: Sequence[int], steps: int) -> tuple[int, ...]:

@@ -88,8 +88,11 @@ bool channel_maxima(const void* x, int format, int64_t outer, int64_t channels, 
 #pragma omp for schedule(static) nowait
             for (int64_t step = 0; step < steps; ++step) {
                 int64_t first = step % across * PIECE, count = std::min(inner - first, PIECE);
-                int64_t end = std::min(outer, (step / across + 1) * per_step);
-                for (int64_t row = step / across * per_step * channels; row < end * channels; ++row) {
+                int64_t begin = step / across * per_step, end = std::min(outer, begin + per_step);
+                for (int64_t row = begin; inner == 1 && row < end; ++row)
+                    for (int64_t channel = 0; channel < channels; ++channel)
+                        mine[channel] = std::max<uint32_t>(mine[channel], magnitude(values[row * channels + channel]));
+                for (int64_t row = begin * channels; inner != 1 && row < end * channels; ++row) {
                     const T* piece = values + row * inner + first;
                     auto most = magnitude(piece[0]);
                     for (int64_t i = 0; i < count; ++i) most = std::max(most, magnitude(piece[i]));

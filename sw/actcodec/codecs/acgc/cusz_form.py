@@ -11,7 +11,7 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.backends.named import backend as backend_of
 from actcodec.golden.floating.predicted import Predicted, products
-from actcodec.golden.integer_coder import CodedIntegers
+from actcodec.golden.predicted_integers import Coded
 from actcodec.golden.shapes import header_bytes
 
 
@@ -23,7 +23,7 @@ class CuszForm:
     dtype: torch.dtype
     dimensions: int  #: axes that predict, 0 to 3
     steps: Tensor  #: float32 (1,) or (channels,)
-    differences: CodedIntegers
+    differences: Coded
     places: Tensor  #: int64 (outliers,): positions in the flattened tensor of values with too many steps
     outliers: Tensor  #: values at these positions, of dtype ``dtype``
 

@@ -14,6 +14,7 @@ from math import isfinite
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import either
 from cdu_tools.numbers import is_real
 from torch import Tensor
 
@@ -25,8 +26,8 @@ from actcodec.codecs.blpa.blpa_float import least_step
 from actcodec.codecs.copies import SteppedCopyCodec
 from actcodec.golden.floating import predicted
 from actcodec.golden.floating.steps import Line
-from actcodec.golden.integer_coder import CodedIntegers
 from actcodec.golden.lorenzo import MAX_MAGNITUDE
+from actcodec.golden.predicted_integers import AUTO, CODERS, Coded
 from actcodec.golden.sfpr import channel_maxima
 from actcodec.golden.shapes import header_bytes, per_channel
 
@@ -46,7 +47,7 @@ class CodedCopy:
     step: Tensor  #: float32 (channels,), positive
     rectified: bool  #: no value was negative: negative reconstructions become zero
     dimensions: int  #: axes that predict, 0 to 3
-    coded: CodedIntegers
+    coded: Coded
     backend: Backend  #: computes the values
 
     @property
@@ -88,10 +89,15 @@ class BlpaCodedCodec(SteppedCopyCodec):
         K, 1 to 12, whole or not: 2**K steps reach from three deviations below the mean to three above.
     backend
         ``torch``, or a backend that computes the same in less time, such as ``native``.
+    coder
+        ``deflate``: Lorenzo's prediction and zlib; ``contexts``: tables for contexts of neighbours and interleaved rANS, with
+        fewer bytes, in less time by backend ``native`` and in more by ``torch``; ``auto``: ``contexts`` by kernels of
+        ``native``, ``deflate`` elsewhere. All keep the same values.
     """
 
     bits: float = 3.5
     backend: str | Backend = "torch"
+    coder: str = AUTO
 
     name = "blpa-coded"
 
@@ -99,6 +105,8 @@ class BlpaCodedCodec(SteppedCopyCodec):
         number = is_real(self.bits)
         if not (number and isfinite(self.bits) and LEAST_BITS <= self.bits <= MOST_BITS):
             raise UserError(f"bits = {self.bits!r} is not allowed: use a number from {LEAST_BITS} to {MOST_BITS}")
+        if self.coder not in CODERS:
+            raise UserError(f"coder = {self.coder!r} is not allowed: use {either(CODERS)}")
         self._backend = backend_of(self.backend)
 
     @property
@@ -116,5 +124,5 @@ class BlpaCodedCodec(SteppedCopyCodec):
         x = x.detach()
         widest = self._backend.run(channel_maxima, per_channel(x)).to(torch.float32) / (MAX_MAGNITUDE / 2)
         step = torch.maximum(self.steps(middle, deviation, x.dtype), widest)
-        found = self._backend.run(predicted.cells, x, step)
+        found = self._backend.run(predicted.cells, x, step, self.coder)
         return CodedCopy(tuple(x.shape), x.dtype, step, rectified, found.dimensions, found.coded, self._backend)

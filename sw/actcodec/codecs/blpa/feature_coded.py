@@ -58,7 +58,7 @@ class FeatureCodedCodec(BlpaCodedCodec):
 
     Parameters
     ----------
-    bits, backend
+    bits, backend, coder
         As for :class:`~actcodec.codecs.blpa.blpa_coded.BlpaCodedCodec`.
     steps_of
         Unit with a step of its own: ``feature``, a place on the last axis, or ``token``, all features of a place on the others.

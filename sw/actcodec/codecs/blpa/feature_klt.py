@@ -21,7 +21,7 @@ from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.golden import integer_coder
 from actcodec.golden.floating import karhunen, predicted
-from actcodec.golden.integer_coder import CodedIntegers
+from actcodec.golden.predicted_integers import Coded, decode, encode
 from actcodec.golden.shapes import header_bytes
 
 #: Least number of tokens for each feature. A transform of all features costs as much as they do in a quarter of the bits.
@@ -51,8 +51,8 @@ class KltForm:
     mean: Tensor  #: float32 (features,)
     directions: Tensor  #: bfloat16 or float32 (features, components), in units of the values
     step: Tensor  #: float32 (1,), positive
-    coded: CodedIntegers  #: multiples of the step, component by component
-    scales: CodedIntegers | None  #: binary logarithms of the tokens' scales in eighths, if the tokens have scales
+    coded: Coded  #: multiples of the step, component by component
+    scales: Coded | None  #: binary logarithms of the tokens' scales in eighths, if the tokens have scales
     backend: Backend  #: computes the values
 
     @property
@@ -78,7 +78,7 @@ class KltForm:
             values = _middles(steps[:, 0], self.step)
             rows = torch.addmm(self.mean, values.t(), self.directions.float().t())
         if self.scales is not None:
-            rows = rows * _scales(integer_coder.decode(self.scales, tokens))
+            rows = rows * _scales(next(decode(self.scales, (tokens,), 0))[1])
         limits = torch.finfo(self.dtype)
         return _from_rows(rows.clamp(limits.min, limits.max).to(self.dtype), self.shape, self.heads)
 
@@ -94,7 +94,7 @@ class FeatureKltCodec(FeatureCodedCodec):
 
     Parameters
     ----------
-    bits, backend
+    bits, backend, coder
         As for :class:`~actcodec.codecs.blpa.blpa_coded.BlpaCodedCodec`.
     steps_of
         As for :class:`~actcodec.codecs.blpa.feature_coded.FeatureCodedCodec`; with ``token``, each token is divided by its own
@@ -161,15 +161,21 @@ class FeatureKltCodec(FeatureCodedCodec):
         if cut > tokens * int((~constant).sum()) * step**2 / 12:
             return None
         steps = torch.tensor([step], dtype=torch.float32, device=x.device)
-        coded = integer_coder.encode(steps.new_zeros(0, dtype=torch.int32))
+        coded = self._coded(steps.new_zeros(0, dtype=torch.int32))
         if rank:
-            result = self.arithmetic.run(predicted.multiples, _rounded_up(found, step).t().contiguous()[:, None], steps, 0)
+            result = self.arithmetic.run(
+                predicted.multiples, _rounded_up(found, step).t().contiguous()[:, None], steps, 0, self.coder
+            )
             if result.places.numel():
                 return None
             coded = result.coded
         kept = (turn * deviation[:, None]).to(dtype).contiguous()
-        scales = None if numbers is None else integer_coder.encode(numbers)
+        scales = None if numbers is None else self._coded(numbers)
         return KltForm(tuple(x.shape), x.dtype, heads, mean, kept, steps, coded, scales, self.arithmetic)
+
+    def _coded(self, numbers: Tensor) -> Coded:
+        """Return whole numbers, int32 (n,), by the codec's coder."""
+        return encode(numbers, lambda part: part, 0, self.coder)[1]
 
     def _pays(self, sample: Tensor, turn: Tensor, step: float, tokens: int, direction_bits: int) -> bool:
         """Return whether components of a sample, with their directions, take fewer bits than its features by an estimate.

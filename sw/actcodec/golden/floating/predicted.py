@@ -16,9 +16,8 @@ from torch import Tensor
 
 from actcodec.golden.floating import steps
 from actcodec.golden.floating.steps import Line
-from actcodec.golden.integer_coder import CodedIntegers
 from actcodec.golden.lorenzo import MAX_MAGNITUDE
-from actcodec.golden.predicted_integers import decode, encode, sample_pieces
+from actcodec.golden.predicted_integers import DEFLATE, Coded, decode, encode, sample_pieces
 from actcodec.golden.shapes import channels_shape, per_channel
 
 
@@ -27,20 +26,26 @@ class Predicted:
     """Whole numbers after prediction and coding."""
 
     dimensions: int  #: axes that predict, 0 to 3
-    coded: CodedIntegers
+    coded: Coded
     places: Tensor  #: int64 (outliers,): positions in the flattened tensor of values without a whole number
 
 
-def cells(x: Tensor, step: Tensor) -> Predicted:
-    """Return the steps of finite values, at most 2**27 from zero, counted as in codec ``blpa-coded``, without outliers."""
-    dimensions, coded = encode(x, partial(whole_cells, step=step), None)
+def cells(x: Tensor, step: Tensor, coder: str = DEFLATE) -> Predicted:
+    """Return the steps of finite values, at most 2**27 from zero, counted as in codec ``blpa-coded``, without outliers.
+
+    ``coder`` is one of :data:`~actcodec.golden.predicted_integers.CODERS`.
+    """
+    dimensions, coded = encode(x, partial(whole_cells, step=step), None, coder)
     return Predicted(dimensions, coded, torch.zeros(0, dtype=torch.int64, device=x.device))
 
 
-def multiples(x: Tensor, step: Tensor, dimensions: int | None = None) -> Predicted:
-    """Return the nearest multiples of steps; values more than 2**27 steps from zero are outliers."""
-    dimensions, coded = encode(x, partial(whole_multiples, step=step), dimensions)
-    return Predicted(dimensions, coded, _places_beyond(x, step))
+def multiples(x: Tensor, step: Tensor, dimensions: int | None = None, coder: str = DEFLATE) -> Predicted:
+    """Return the nearest multiples of steps; values more than 2**27 steps from zero are outliers.
+
+    ``coder`` is one of :data:`~actcodec.golden.predicted_integers.CODERS`; only ``deflate`` needs ``dimensions``.
+    """
+    dimensions, coded = encode(x, partial(whole_multiples, step=step), dimensions, coder)
+    return Predicted(dimensions, coded, places_beyond(x, step))
 
 
 def middles(
@@ -90,7 +95,7 @@ def _exact(part: Tensor, step: Tensor) -> Tensor:
     return values.div_(step[: values.shape[1], None].to(torch.float64)).round_()
 
 
-def _places_beyond(x: Tensor, step: Tensor) -> Tensor:
+def places_beyond(x: Tensor, step: Tensor) -> Tensor:
     """Return the positions in the flattened tensor of values with too many steps, int64 (n,)."""
     found, size = [], x[0].numel()
     for samples in sample_pieces(tuple(x.shape), x.device):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
+from actcodec.golden.predicted_integers import LEAST_VALUES
 from cdu_spec import UserError
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -95,6 +96,36 @@ def test_bytes_are_all_that_is_kept():
     assert packed.nbytes == 32 + 4 * 4 + 4 * 8 + sum(stream.numel() for stream in streams)
     with pytest.raises(UserError, match="bitstream"):
         packed.to_bytes()
+
+
+@pytest.mark.parametrize("name", ["blpa-coded", "feature-coded", "feature-klt"])
+@pytest.mark.parametrize("backend", ["torch", "native"])
+def test_coders_keep_the_same_values(name, backend):
+    for shape in ((300, 8), (2, 3, 9, 11), (700,)):
+        x = torch.randn(shape, generator=torch.Generator().manual_seed(4))
+        found = [
+            actcodec.codec(name, coder=coder, backend=backend).compress(x).decompress() for coder in ("deflate", "contexts")
+        ]
+        assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("name", ["blpa-coded", "feature-coded", "feature-klt"])
+def test_coder_auto_is_the_one_that_kernels_have(name):
+    """Contexts by native kernels, if there are values enough to pay for their tables; deflate by torch's operations."""
+    x = torch.randn(LEAST_VALUES // 8, 8, generator=torch.Generator().manual_seed(5))
+
+    def size(x, **options):
+        return actcodec.codec(name, **options).compress(x).nbytes
+
+    assert size(x, backend="native") == size(x, backend="native", coder="contexts")
+    assert size(x[1:], backend="native") == size(x[1:], backend="native", coder="deflate")
+    assert size(x, backend="torch") == size(x, backend="torch", coder="deflate")
+
+
+@pytest.mark.parametrize("coder", ["zlib", "", None, 3])
+def test_coders_that_are_not_allowed(coder):
+    with pytest.raises(UserError, match="use auto, deflate or contexts"):
+        actcodec.codec("blpa-coded", coder=coder)
 
 
 @pytest.mark.parametrize("bits", [0, 0.9, 12.1, float("nan"), "4", True])

@@ -132,16 +132,28 @@ def test_heads_are_the_features_of_a_token():
 
 @pytest.mark.parametrize("steps_of", ["feature", "token"])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_the_same_bits_twice_and_on_backend_native(dtype, steps_of):
+@pytest.mark.parametrize("coder", ["deflate", "contexts"])
+def test_the_same_bits_twice_and_on_backend_native(dtype, steps_of, coder):
     x = tokens().to(dtype)
     x = torch.cat((x, x.flip(1)), 1)  # pairs of features that are equal: variances with ties
-    options = {"steps_of": steps_of}
+    options = {"steps_of": steps_of, "coder": coder}
     forms = [codec("feature-klt", backend=backend, **options).compress(x) for backend in ("torch", "torch", "native")]
     assert all(isinstance(form, KltForm) for form in forms)
     assert parts(forms[0]) == parts(forms[1]) == parts(forms[2])
     values = [form.decompress() for form in forms]
     assert same_bits(values[0], values[1])
     assert same_bits(values[0], values[2])
+
+
+@pytest.mark.parametrize("scale", [2.0**-14, 1.0, 2.0**10])
+def test_tokens_of_zeros_have_no_greater_errors_than_others(scale):
+    """Errors are in units of a token's own deviation: zeros, which have none, take the least one."""
+    x = tokens() * scale
+    x[::2] = 0
+    packed = codec("feature-klt", steps_of="token").compress(x)
+    assert isinstance(packed, KltForm)
+    errors = (packed.decompress() - x).square().mean(-1)
+    assert errors[::2].max() <= errors[1::2].max()
 
 
 @pytest.mark.parametrize("steps_of", ["feature", "token"])

@@ -142,4 +142,4 @@ def test_a_training_converges_as_without_compression():
 
 
 def test_options_are_those_of_the_codec_but_for_heads():
-    assert set(policy_options("transformer")) == {"bits", "backend", "steps_of"}
+    assert set(policy_options("transformer")) == {"bits", "backend", "coder", "steps_of"}

@@ -5,7 +5,8 @@ import pytest
 import torch
 from actcodec.study.activations import Activation
 from actcodec.study.fidelity import Fidelity
-from cdu_spec.config import CONFIGS, CduConfig, ConfigError
+from cdu_spec.config import CONFIGS, CduConfig
+from cdu_spec.config_rules import ConfigError
 
 VALUES = torch.randn(2, 3, 16, 24, generator=torch.Generator().manual_seed(4)).cumsum(3)
 

@@ -14,7 +14,7 @@ from actcodec.backends.job import DTYPES, Job
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
 from cdu_spec.modes import Dtype
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from cdu_tools.errors import UserError
 from torch import Tensor
 

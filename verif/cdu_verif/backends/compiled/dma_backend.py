@@ -13,7 +13,7 @@ from cdu_spec.bitstream import BitstreamError
 from cdu_spec.config import CduConfig
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Dtype
-from cdu_spec.registers import Channel
+from cdu_spec.register_types import Channel
 from cdu_tools.errors import UserError
 from torch import Tensor
 

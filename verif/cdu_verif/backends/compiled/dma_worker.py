@@ -22,7 +22,7 @@ from cdu_spec.dma import (
     tensor_extents,
 )
 from cdu_spec.modes import Mode
-from cdu_spec.registers import REGISTER_BITS, Channel
+from cdu_spec.register_types import REGISTER_BITS, Channel
 
 from cdu_verif.backends.compiled import library
 from cdu_verif.backends.compiled.device import PATIENCE, HangError

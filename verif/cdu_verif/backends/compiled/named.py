@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from actcodec.backends.backend import Backend
-from cdu_spec.config import CduConfig, named_config
+from cdu_spec.config import CduConfig
+from cdu_spec.config_files import named_config
 
 from cdu_verif.backends.compiled.backend import RtlBackend
 from cdu_verif.backends.compiled.dma_backend import DmaBackend
