@@ -5,10 +5,10 @@
 Builds wheel and source archive into OUT/dist. For every Python of pyproject.toml that is here (on the path, or pyenv's) it
 installs each into an empty virtual environment with the versions of constraints.txt and uses it from another folder: `cdu
 --version` and `cdu generate`, whose files must be those of the checkout, byte for byte, except for NAME.json on another
-Python. Each extra then has an environment of its own: what the extra names is imported and `pip check` finds nothing; with
-`train` the README's first Python runs, and a compression by the golden model and, with a C++ compiler, by the native kernels.
-An extra that includes another begins with a copy of that one's environment, as pip would install the same again. Exit code 1,
-with one sentence, if any of this fails.
+Python. The base install must not outgrow 250 MB. Each extra then has an environment of its own: what the extra names is
+imported and `pip check` finds nothing; with `train` the README's first Python runs, and a compression by the golden model
+and, with a C++ compiler, by the native kernels. An extra that includes another begins with a copy of that one's
+environment, as pip would install the same again. Exit code 1, with one sentence, if any of this fails.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ ROOT = Path(__file__).resolve().parent.parent
 CONFIGURATION = "tiny"
 #: Everything that the wheel installs.
 PACKAGES = ("cdu_tools", "cdu_spec", "actcodec", "cdu_driver", "cdu_offload", "cdu_cli", "cdu", "cdu_verif", "cdu_synth")
+#: Most bytes on the disk of an environment with the base install, those of pip and of compiled modules among them.
+MOST_BYTES = 250_000_000
+#: Bytes of a block of the disk, as stat(2) counts them.
+_BLOCK_BYTES = 512
 #: Lines of a failed program that are shown.
 _SHOWN_LINES = 15
 
@@ -219,6 +223,15 @@ def checksums(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
 
 
+def check_size(environment: Path) -> None:
+    """Compile the modules of an environment and print its bytes; ReleaseError if they are more than :data:`MOST_BYTES`."""
+    run("compiled modules", [environment / "bin" / "python", "-m", "compileall", "-q", environment / "lib"], environment)
+    size = sum(path.lstat().st_blocks for path in environment.rglob("*")) * _BLOCK_BYTES
+    print(f"{environment.name}: {size / 1e6:.0f} MB")
+    if size > MOST_BYTES:
+        raise ReleaseError(f"The base install has {size / 1e6:.0f} MB, more than {MOST_BYTES / 1e6:.0f} MB.")
+
+
 def use(programs: Path, work: Path, name: str) -> dict[str, str]:
     """Use what is installed, from a folder of its own; the checksums of what `cdu generate` wrote."""
     work.mkdir()
@@ -274,6 +287,7 @@ def _check_python(environments: Environments, folder: Path, archives: Sequence[P
     bases = []
     for archive in archives:
         bases.append(environments.base(archive))
+        check_size(bases[-1])
         name = f"{python}, {archive.name}"
         made = use(bases[-1] / "bin", folder / f"use-{archive.suffix[1:]}", name)
         other = sorted(file for file in wanted.keys() | made.keys() if wanted.get(file) != made.get(file))

@@ -83,7 +83,7 @@ class CompressOptions:
 
     sources: Annotated[
         list[Path] | None,
-        source_argument("IN...", "Files .npy, .npz, .safetensors or .pt of float32, float16, bfloat16, or folders of them"),
+        source_argument("IN", "Files .npy, .npz, .safetensors or .pt of float32, float16, bfloat16, or folders of them"),
     ] = None
     target: Annotated[Path | None, target_argument("OUT.cdu", "The bitstream to write; another input with -o")] = None
     output: Annotated[
@@ -133,7 +133,7 @@ def compress(options: CompressOptions) -> None:
     from actcodec.codecs.option_search import Goal
 
     codec, output = options.codec, options.output
-    inputs, target = _inputs_and_target(options.sources, options.target, output, "IN...")
+    inputs, target = _inputs_and_target(options.sources, options.target, output, "cdu compress")
     if codec in set(CODEC_NAMES) - set(STREAM_NAMES):
         raise UserError(f"codec {codec!r} has no bitstream: use {_FILE_CODECS}")
     goal = None if options.max_error is None and options.ratio is None else Goal(options.max_error, options.ratio)
@@ -158,7 +158,7 @@ def compress(options: CompressOptions) -> None:
 
 
 def _inputs_and_target(
-    sources: Sequence[Path] | None, target: Path | None, output: Path | None, metavar: str
+    sources: Sequence[Path] | None, target: Path | None, output: Path | None, command: str
 ) -> tuple[list[Path], Path | None]:
     """Return files to read, and the file to write; there is none where results go to a folder."""
     inputs = list(sources or [])
@@ -166,7 +166,11 @@ def _inputs_and_target(
         inputs.append(STANDARD_INPUT if target == STANDARD_OUTPUT else target)
         target = None
     if not inputs:
-        raise UserError(f"missing argument {metavar!r}")
+        given = "no file is" if target is None else f"{target} alone is"
+        raise UserError(
+            f"{given} named: name a file to read and a file to write, or a folder to write with -o; "
+            f"`{command} --help` says what there is"
+        )
     if target is not None:
         check_target(target)
     return inputs, target
@@ -229,7 +233,7 @@ class _Compressed(Mapping[str, "Packed"]):
             if not name:
                 raise UserError(f"{only}: {error}") from None
             where = f"tensor {name!r}" if only is None else f"{only}: tensor {name!r}"
-            advice = "" if self._each.keep or self._each.takes(tensor) else "; --keep keeps such tensors exactly"
+            advice = "; --keep keeps such tensors exactly" if self._each.would_keep(tensor) else ""
             raise UserError(f"{where}: {error}{advice}") from None
         self.about[name] = done.as_json()
         self.lines.append(done.line(name or str(only)))
@@ -280,7 +284,7 @@ def decompress(
 
     Example: cdu decompress activations.cdu activations.npy
     """
-    inputs, target = _inputs_and_target(sources, target, output, "IN.cdu")
+    inputs, target = _inputs_and_target(sources, target, output, "cdu decompress")
     files, shown = MappedFiles(_scratch_folder(target, output)), ProgressBar()
     chosen = in_pieces_where_it_can(codec_backend(backend, check), backend, files, ProgressBar(shown))
     if output is None:

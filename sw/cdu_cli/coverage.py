@@ -39,12 +39,8 @@ def coverage(
     Writes report.md, report.json and CSV files of blocks, waivers and uncovered points. Exit code 1 when a waiver is stale.
     """
     chosen = configuration(config, settings)
-    try:
-        from cdu_verif.coverage.cover_report import MARKS, CoverageSettings, put_tables, report_coverage
-    except ModuleNotFoundError as error:
-        from cdu_tools.distribution import missing
+    from cdu_verif.coverage.cover_report import MARKS, CoverageSettings, put_tables, report_coverage
 
-        raise missing(error.name, "verify") from None
     if table is not None:
         MARKS.check(table)
     with ProgressBar() as shown:

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
-from cdu_tools.distribution import missing_module
 from cdu_tools.errors import UserError
 
 #: Exit code of what the user can mend: arguments, files, room.
@@ -40,9 +39,8 @@ class Ended(BaseException):
 def in_one_sentence() -> Iterator[None]:
     """End the process with one sentence on standard error where the block raises what has its reason outside.
 
-    Exit code 2 for :class:`UserError`, for a package of an extra that is not installed and for what the system refuses (files,
-    room on a disk, memory); 128 and its number for a signal (130 for SIGINT, 143 for SIGTERM). Everything else is an error of
-    the program and keeps its traceback.
+    Exit code 2 for :class:`UserError` and for what the system refuses (files, room on a disk, memory); 128 and its number for a
+    signal (130 for SIGINT, 143 for SIGTERM). Everything else is an error of the program and keeps its traceback.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name of a file may be no UTF-8: it is printed as the bytes that it is.
@@ -58,11 +56,6 @@ def in_one_sentence() -> Iterator[None]:
         _end(f"ended by {ended.number.name}; no output is there in part", 128 + ended.number)
     except UserError as error:
         _end(str(error), INPUT_ERROR)
-    except ModuleNotFoundError as error:
-        told = missing_module(error)
-        if told is error:
-            raise
-        _end(str(told), INPUT_ERROR)
     except BrokenPipeError:
         _drop_output()
         sys.exit(_NOBODY_READS)

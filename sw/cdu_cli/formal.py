@@ -40,12 +40,8 @@ def formal(
     waveform (VCD) is named.
     """
     chosen = configuration(config, settings)
-    try:
-        from cdu_verif.proofs.prove_blocks import ProofSettings, prove_blocks
-    except ModuleNotFoundError as error:
-        from cdu_tools.distribution import missing
+    from cdu_verif.proofs.prove_blocks import ProofSettings, prove_blocks
 
-        raise missing(error.name, "formal") from None
     wanted = ProofSettings(chosen, output, distinct("--block", block), name, table, modules)
     given = [("--config", config), *(("--set", item) for item in settings or []), *(("--block", item) for item in block or [])]
     given += [("--property", name)] if name else []

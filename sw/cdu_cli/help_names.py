@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from string import Formatter
 
+from cdu_tools.distribution import missing_module
+
 
 def _policies() -> Iterable[str]:
     from actcodec.policies.catalog import POLICY_NAMES
@@ -66,4 +68,12 @@ _NAMES: Mapping[str, Callable[[], Iterable[str]]] = {
 def with_names(text: str) -> str:
     """A help text with the names where it asks for some."""
     asked = [name for _, name, _, _ in Formatter().parse(text) if name is not None and name in _NAMES]
-    return text.format(**{name: ", ".join(_NAMES[name]()) for name in asked}) if asked else text
+    return text.format(**{name: _listed(name) for name in asked}) if asked else text
+
+
+def _listed(name: str) -> str:
+    """Return the names of a catalogue, or what has to be installed to know them."""
+    try:
+        return ", ".join(_NAMES[name]())
+    except ModuleNotFoundError as error:
+        return f"({missing_module(error, 'train')})"

@@ -15,6 +15,7 @@ from cdu_spec.huffman import STANDARD
 from cdu_spec.jpeg import ZIGZAG
 from cdu_spec.modes import Mode
 from cdu_spec.reconstruction import STEP_POINTS
+from cdu_tools.mapped import MappedFiles
 from cdu_tools.texts import extents
 
 from cdu_cli.input_files import naming, read_packed
@@ -46,7 +47,7 @@ def info(
 
     Checksums are verified; nothing is decompressed. Example: cdu info activations.cdu
     """
-    packed = read_packed(source, max_bytes)
+    packed = read_packed(source, max_bytes, MappedFiles())
     with naming(source):
         about = {name: _about(entry, packed.streams[name]) for name, entry in packed.tensors().items()}
     if packed.container:

@@ -150,7 +150,7 @@ def _codecs() -> list[Row]:
     try:
         from actcodec.codecs import CODEC_NAMES
     except ModuleNotFoundError as error:
-        return [_absent("actcodec", str(missing_module(error)))]
+        return [_absent("codecs", str(missing_module(error)))]
     return [_present(name) for name in CODEC_NAMES]
 
 
@@ -161,7 +161,7 @@ def _policies() -> list[Row]:
         from actcodec.policies.kernels import kernels_of
         from actcodec.policies.recommended import good_for, status
     except ModuleNotFoundError as error:
-        return [_absent("actcodec", str(missing_module(error)))]
+        return [_absent("policies", str(missing_module(error)))]
     rows = []
     for name in POLICY_NAMES:
         own = list(good_for(name, options=False))
@@ -177,7 +177,7 @@ def _backends() -> list[Row]:
         from actcodec.backends.named import AUTO, NATIVE, TORCH, TRITON, added
         from actcodec.backends.native import build
     except ModuleNotFoundError as error:
-        return [_absent("torch", str(missing_module(error)))]
+        return [_absent("backends", str(missing_module(error)))]
     native = _asked(NATIVE, lambda: _present(NATIVE, about=f"compiled by {Path(build.compiler()).name} when first used"))
     gpu = _asked(TRITON, _triton)
     others = [_asked(name, partial(_added_backend, name)) for name in added()]

@@ -44,12 +44,8 @@ def mutate(
     bench finds are proven equivalent, which are not counted, or given to the block's proofs.
     """
     chosen, blocks = configuration(config, settings), distinct("--block", block)
-    try:
-        from cdu_verif.mutation.mutate_blocks import MutationSettings, mutate_blocks
-    except ModuleNotFoundError as error:
-        from cdu_tools.distribution import missing
+    from cdu_verif.mutation.mutate_blocks import MutationSettings, mutate_blocks
 
-        raise missing(error.name, "verify") from None
     wanted = MutationSettings(chosen, output, blocks, mutants, seed, table)
     make_folder(output)
     with ProgressBar() as shown:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cdu_tools.errors import UserError
-from cdu_tools.files import write_parts, write_whole
+from cdu_tools.files import write_parts
 from cdu_tools.mapped import PIECE_BYTES, MappedFiles, in_pieces
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ _RESERVED = "__metadata__"
 _TORCH_SUFFIXES = (".pt", ".pth")
 #: The name that a tensor without one has in a file where all have names.
 _UNNAMED = "tensor"
+#: Bytes of the length of the header that a .safetensors file begins with, and the multiple of bytes that a header has.
+_LENGTH_BYTES = 8
+#: Tensors lie at multiples of so many bytes in a file that is mapped.
+_ALIGNED = 64
 #: The date of the files in an .npz, the first that the format can say: equal tensors make equal bytes.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -54,15 +60,14 @@ def write_tensors(target: Path, tensors: Mapping[str, Tensor], container: bool, 
     if suffix in _TORCH_SUFFIXES:
         import torch
 
-        content = dict(tensors) if container else tensors[""]
-        _write_archive(target, lambda file: torch.save(content, file), files)
+        named = _spilled(tensors, files)
+        content = named if container else named[""]
+        _write_archive(target, lambda file: torch.save(content, _Released(file, files)), files)  # type: ignore[arg-type]
     elif suffix == ".safetensors":
-        from safetensors.torch import save
-
-        named = tensors if container else {_UNNAMED: tensors[""]}
-        if _RESERVED in named:
+        if _RESERVED in tensors:
             raise UserError(f"{target} cannot hold a tensor called {_RESERVED}, the name of its metadata: use .npz or .pt")
-        write_whole(target, save({name: tensor.contiguous() for name, tensor in named.items()}, _METADATA))
+        named = _spilled(tensors, files)
+        write_parts(target, _safetensors(named if container else {_UNNAMED: named[""]}, files))
     elif suffix == ".npz" or container:
         _write_archive(target, lambda file: _write_npz(target, file, tensors, files), files)
     else:
@@ -74,6 +79,78 @@ def _write_archive(target: Path, write: Callable[[BinaryIO], None], files: Mappe
     with files.scratch() as file:
         write(file)
         write_parts(target, in_pieces(files.mapped(file)))
+
+
+class _Released:
+    """A file to write, after each part of which mapped files give their pages back."""
+
+    def __init__(self, file: BinaryIO, files: MappedFiles) -> None:
+        self._file, self._files = file, files
+
+    def write(self, data: bytes) -> int:
+        """Write a part."""
+        count = self._file.write(data)
+        self._files.release()
+        return count
+
+    def flush(self) -> None:
+        """Hand what is buffered to the system."""
+        self._file.flush()
+
+
+def _spilled(tensors: Mapping[str, Tensor], files: MappedFiles) -> dict[str, Tensor]:
+    """Return tensors that lie in one mapped file, for formats that ask for all before the first is written."""
+    import torch
+
+    places: dict[str, tuple[torch.dtype, torch.Size, int]] = {}
+    with files.scratch() as file:
+        for name in tensors:
+            tensor = tensors[name]
+            places[name] = tensor.dtype, tensor.shape, file.tell()
+            for part in _values(tensor, files):
+                file.write(part)
+            file.write(bytes(-file.tell() % _ALIGNED or _ALIGNED))  # no file that is mapped is empty
+        whole = files.mapped(file)
+    made = {}
+    for name, (dtype, shape, begin) in places.items():
+        values = whole[begin : begin + shape.numel() * dtype.itemsize]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # it cannot be written, and nothing writes it
+            made[name] = torch.frombuffer(values, dtype=dtype).view(shape) if len(values) else torch.empty(shape, dtype=dtype)
+    return made
+
+
+def _values(tensor: Tensor, files: MappedFiles) -> Iterator[memoryview]:
+    """Yield the values of a tensor as bytes, in pieces; mapped files give their pages back after each."""
+    import torch
+
+    for part in tensor.reshape(-1).split(PIECE_BYTES // tensor.dtype.itemsize):
+        yield part.contiguous().view(torch.uint8).numpy().data
+        files.release()
+
+
+def _safetensors(tensors: Mapping[str, Tensor], files: MappedFiles) -> Iterator[bytes | memoryview]:
+    """Yield a .safetensors file, byte by byte what the library makes of the same tensors, in pieces.
+
+    Source: https://huggingface.co/docs/safetensors, section Format.
+    """
+    from safetensors.torch import save
+
+    # The library knows its names of the dtypes, and the order in which it writes them.
+    kinds = json.loads(save({str(one.dtype): one.new_empty(0) for one in tensors.values()})[_LENGTH_BYTES:])
+    ranks = {kind: rank for rank, kind in enumerate(kinds)}
+    order = sorted(tensors, key=lambda name: (ranks[str(tensors[name].dtype)], name.encode()))
+    about: dict[str, Any] = {_RESERVED: _METADATA}
+    end = 0
+    for name in order:
+        tensor = tensors[name]
+        begin, end = end, end + tensor.nbytes
+        about[name] = {"dtype": kinds[str(tensor.dtype)]["dtype"], "shape": [*tensor.shape], "data_offsets": [begin, end]}
+    head = json.dumps(about, separators=(",", ":"), ensure_ascii=False).encode()
+    head += b" " * (-len(head) % _LENGTH_BYTES)
+    yield len(head).to_bytes(_LENGTH_BYTES, "little") + head
+    for name in order:
+        yield from _values(tensors[name], files)
 
 
 def _npy(target: Path, tensor: Tensor, files: MappedFiles) -> Iterator[bytes | memoryview]:

@@ -135,12 +135,20 @@ class TensorCompression:
         )
 
     def takes(self, tensor: Tensor) -> bool:
-        """Return whether the codec takes the number format and the shape of a tensor."""
+        """Return whether the codec takes the kind, the number format and the shape of a tensor."""
         from actcodec.backends.job import FORMATS
         from actcodec.codecs import codec
+        from actcodec.codecs.tensor_kinds import kind_of
 
-        formats = tensor.dtype in FORMATS or self.cast is not None
+        formats = kind_of(tensor) is None and (tensor.dtype in FORMATS or self.cast is not None)
         return formats and codec(self.codec, backend=self.backend, **self.options).takes(tuple(tensor.shape))
+
+    def would_keep(self, tensor: Tensor) -> bool:
+        """Return whether ``keep`` would help with a tensor: it has an exact copy, and the codec does not take it."""
+        from actcodec.codecs.exact_copy import NUMBER_FORMATS
+        from actcodec.codecs.tensor_kinds import kind_of
+
+        return not self.keep and kind_of(tensor) is None and tensor.dtype in NUMBER_FORMATS and not self.takes(tensor)
 
     def _cast(self, tensor: Tensor) -> Tensor:
         """Return the tensor in a number format that codecs take."""
@@ -153,9 +161,8 @@ class TensorCompression:
             raise UserError(f"cannot compress {kind.name}: {kind.remedy}")
         if self.cast is None:
             if tensor.dtype not in FORMATS:
-                raise UserError(
-                    f"it holds {dtype_name(tensor.dtype)}: use {', '.join(map(dtype_name, FORMATS))}, or convert with --cast"
-                )
+                advice = "" if tensor.dtype.is_complex else ", or convert with --cast"
+                raise UserError(f"it holds {dtype_name(tensor.dtype)}: use {', '.join(map(dtype_name, FORMATS))}{advice}")
             return tensor
         if tensor.dtype.is_complex:
             raise UserError(f"it holds {dtype_name(tensor.dtype)}, which --cast does not convert: use real numbers")

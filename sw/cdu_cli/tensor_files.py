@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
 from cdu_tools.files import STANDARD_INPUT
-from cdu_tools.mapped import MappedFiles
+from cdu_tools.mapped import MappedFiles, place_of
 from cdu_tools.memory import tensor_bytes
 
 from cdu_cli.input_files import NPY_MAGIC, opened, read_numbers
@@ -35,6 +35,8 @@ _ZIP_MAGIC = b"PK\x03\x04"
 _LENGTH_BYTES, _BRACE = 8, b"{"
 #: The file in an archive of torch that other archives do not have.
 _TORCH_INDEX = "data.pkl"
+#: The file in it that names the byte order of the values, and the order of this machine.
+_TORCH_ORDER, _ORDER = "byteorder", sys.byteorder.encode()
 _NO_TENSORS = "it is no .npy, .npz, .safetensors or torch (.pt) file"
 #: Errors that readers raise for damaged and foreign files.
 _BROKEN = (
@@ -126,7 +128,7 @@ def _file(path: Path, limit: int, mapped: MappedFiles | None) -> Mapping[str, Lo
         regular = path != STANDARD_INPUT and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
         whole = None if regular else _rest(path, file, begin, limit)
     try:
-        return _safetensors(path, whole, limit) if is_safetensors else _archive(path, whole, limit, mapped)
+        return _safetensors(path, whole, limit, mapped) if is_safetensors else _archive(path, whole, limit, mapped)
     except _BROKEN:
         kind = ".safetensors" if is_safetensors else ".npz or torch"
         raise UserError(f"cannot read {path}: it is no whole {kind} file") from None
@@ -146,8 +148,10 @@ def _rest(path: Path, file: BinaryIO, begin: bytes, limit: int) -> bytes:
 def _archive(path: Path, whole: bytes | None, limit: int, mapped: MappedFiles | None) -> Mapping[str, Load]:
     with zipfile.ZipFile(path if whole is None else io.BytesIO(whole)) as archive:
         names = archive.namelist()
+        (order,) = [archive.read(name) for name in names if Path(name).name == _TORCH_ORDER][:1] or [_ORDER]
     if any(Path(name).name == _TORCH_INDEX for name in names):
-        return _torch(path, whole, limit)
+        # In the byte order of another machine, the values of the file are not those of the tensors.
+        return _torch(path, whole, limit, mapped if order == _ORDER else None)
     keys = [name.removesuffix(".npy") for name in names]
     check_distinct(f"{path}: array", keys)
     return {key: _member(path, whole, name, limit, mapped) for key, name in zip(keys, names, strict=True)}
@@ -185,7 +189,7 @@ def _tensor(path: Path, name: str, array: npt.NDArray[np.generic]) -> Tensor:
         raise UserError(f"{what} holds {array.dtype}: use an array of floats, integers or bool") from None
 
 
-def _safetensors(path: Path, whole: bytes | None, limit: int) -> Mapping[str, Load]:
+def _safetensors(path: Path, whole: bytes | None, limit: int, mapped: MappedFiles | None) -> Mapping[str, Load]:
     from safetensors import SafetensorError, safe_open, torch
 
     try:
@@ -205,29 +209,35 @@ def _safetensors(path: Path, whole: bytes | None, limit: int) -> Mapping[str, Lo
                 tensor: Tensor = file.get_tensor(name)
         except SafetensorError as error:
             raise UserError(f"cannot read tensor {name!r} of {path}: {_first_line(error)}") from None
-        return _checked(tensor, f"tensor {name!r} of {path}", limit)
+        return _pageable(_checked(tensor, f"tensor {name!r} of {path}", limit), path, mapped)
 
     return {name: lambda name=name: load(name) for name in names}  # type: ignore[misc]
 
 
-def _torch(path: Path, whole: bytes | None, limit: int) -> Mapping[str, Load]:
+def _torch(path: Path, whole: bytes | None, limit: int, mapped: MappedFiles | None) -> Mapping[str, Load]:
     import torch
 
     # Mapped, the values are read when they are used.
     source: Any = {"f": str(path), "mmap": True} if whole is None else {"f": io.BytesIO(whole)}
     try:
-        content = torch.load(**source, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about kinds of tensors, which are refused by name
+            content = torch.load(**source, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise UserError(
             f"cannot read {path}: it holds more than tensors in dicts and lists; save a state_dict with torch.save"
         ) from None
+
+    def load(tensor: Tensor, what: str) -> Tensor:
+        return _pageable(_checked(tensor, what, limit), path, mapped)
+
     if isinstance(content, torch.Tensor):
-        return {"": lambda: _checked(content, str(path), limit)}
+        return {"": lambda: load(content, str(path))}
     tensors: dict[str, Load] = {}
     others: list[str] = []
     for name, value in _leaves(content, ""):
         if isinstance(value, torch.Tensor) and name not in tensors:
-            tensors[name] = lambda name=name, value=value: _checked(value, f"tensor {name!r} of {path}", limit)  # type: ignore[misc]
+            tensors[name] = lambda name=name, value=value: load(value, f"tensor {name!r} of {path}")  # type: ignore[misc]
         elif isinstance(value, torch.Tensor):
             raise UserError(f"{path} has two tensors called {name!r}: rename one")
         else:
@@ -256,7 +266,25 @@ def _checked(tensor: Tensor, what: str, limit: int) -> Tensor:
     """Return a tensor; raise UserError if it is larger than the limit."""
     if (size := tensor.numel() * tensor.element_size()) > limit:
         raise UserError(f"{what} has {size} bytes: {limit} are allowed, a greater --max-bytes allows more")
-    return tensor.detach()
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
+def _pageable(tensor: Tensor, path: Path, mapped: MappedFiles | None) -> Tensor:
+    """Return the tensor that a library has mapped from a file in pages which ``mapped`` gives back; others as they are."""
+    import torch
+    from actcodec.codecs.tensor_kinds import kind_of
+
+    plain = kind_of(tensor) is None and not tensor.is_conj() and not tensor.is_neg()
+    if mapped is None or not plain or not tensor.is_contiguous() or not tensor.numel():
+        return tensor
+    with path.open("rb") as file:
+        place = place_of(tensor.data_ptr(), file)
+        if place is None or place % tensor.element_size():
+            return tensor
+        values = mapped.mapped(file)[place : place + tensor.nbytes]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # it cannot be written, and nothing writes it
+        return torch.frombuffer(values, dtype=tensor.dtype).view(tensor.shape)
 
 
 def _first_line(error: Exception) -> str:

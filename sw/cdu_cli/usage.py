@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from cdu_tools.near_names import advice, unknown
@@ -16,6 +17,12 @@ _ALLOWED = {
 }
 
 
+#: Messages about arguments of Python that an option has given.
+_VALUE = re.compile(r"\b(\w+) = (?:'([^']*)'|(\S+)) is not allowed")
+_SETTING = re.compile(r"\bset (\w+) to (\w+)")
+_NO_OPTION = re.compile(r"has no option '(\w+)': (use|did you mean) ([\w, ]+)")
+
+
 def usage_sentence(error: Any) -> str:
     """Return one sentence about typer's error: what was given, and the near or allowed words of the command in its place."""
     place = "cdu" if error.ctx is None else error.ctx.command_path
@@ -28,6 +35,38 @@ def usage_sentence(error: Any) -> str:
         return f"{error.param.opts[0]} {fault['input'] or repr('')} is not allowed: {allowed}"
     message = error.format_message().rstrip(".")
     return f"{message[0].lower()}{message[1:]}; {there_is}"
+
+
+def in_options(message: str, context: Any) -> str:
+    """Return a message about arguments of Python in the words of the command's options."""
+    options = [one for one in context.command.params if one.param_type_name == "option"]
+    given = {opt.lstrip("-").replace("-", "_"): opt for one in options for opt in one.opts if opt.startswith("--")}
+    typed = {name for name, opt in given.items() for one in options if opt in one.opts and _is_typed(one, context)}
+
+    def value(match: re.Match[str]) -> str:
+        told = f"{given.get(match[1])} {match[2] or match[3] or repr('')} is not allowed"
+        return told if match[1] in typed else match[0]
+
+    def setting(match: re.Match[str]) -> str:
+        return f"use {given[match[1]]} {match[2]}" if match[1] in given else match[0]
+
+    def no_option(match: re.Match[str]) -> str:
+        if match[1] not in given:
+            return match[0]
+        others = [given[name] for name in re.findall(r"\w+", match[3]) if name in given]
+        listed = (", " if match[2] == "use" else " or ").join(others)
+        advice = f"{match[2]} {listed}" if others else f"`{context.command_path} --help` says what there is"
+        return f"has no option {given[match[1]]}: {advice}"
+
+    for form, said in ((_VALUE, value), (_SETTING, setting), (_NO_OPTION, no_option)):
+        message = form.sub(said, message)
+    return message
+
+
+def _is_typed(parameter: Any, context: Any) -> bool:
+    """Return whether a parameter has its value from the command line."""
+    source = context.get_parameter_source(parameter.name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def unknown_command(name: str, context: Any) -> str:

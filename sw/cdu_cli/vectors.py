@@ -8,7 +8,6 @@ import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.config_rules import ConfigError
 from cdu_spec.modes import Mode
-from cdu_tools.distribution import missing
 from cdu_tools.errors import UserError
 from cdu_tools.files import make_folder
 
@@ -48,10 +47,8 @@ def vectors(
     for wanted in modes:
         if wanted not in chosen.built_modes:
             raise ConfigError(f"mode {wanted.label} is not built in: use {', '.join(chosen.modes)}")
-    try:
-        from cdu_verif.stimulus import vectors as writer
-    except ModuleNotFoundError as error:
-        raise missing(error.name, "verify") from None
+    from cdu_verif.stimulus import vectors as writer
+
     folder = make_folder(output)
     content = writer.write(chosen, modes, seed, folder)
     for half, part in content["halves"].items():

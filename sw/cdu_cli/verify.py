@@ -50,13 +50,9 @@ def verify(
     """
     chosen = configuration(config, settings)
     blocks, tests = distinct("--block", block), distinct("--test", test)
-    try:
-        from cdu_verif.regression.regression import RunSettings
-        from cdu_verif.regression.verify_blocks import VerifySettings, verify_blocks
-    except ModuleNotFoundError as error:
-        from cdu_tools.distribution import missing
+    from cdu_verif.regression.regression import RunSettings
+    from cdu_verif.regression.verify_blocks import VerifySettings, verify_blocks
 
-        raise missing(error.name, "verify") from None
     given = [("--config", config), *(("--set", item) for item in settings or [])]
     command = " ".join(["cdu verify", *(f"{name} {shlex.quote(value)}" for name, value in given)])
     pinned = [item.partition("=")[0].strip() for item in settings or []]

@@ -33,24 +33,38 @@ def missing(what: str | None, extra: str) -> MissingToolError:
     return not_installed(str(what), adding(extra))
 
 
-def extra_of(module: str) -> str | None:
-    """Return the extra of pyproject.toml that installs a module and the fewest other packages, None if no extra does."""
+def extra_of(module: str, preferred: str | None = None) -> str | None:
+    """Return the extra of pyproject.toml that installs a module, None if no extra does.
+
+    ``preferred``, extras joined by commas, is returned if one of them, or of those that they include, installs the module;
+    otherwise the extra with the fewest other packages is.
+    """
     wanted = _DISTRIBUTIONS.get(module, module).replace("_", "-").lower()
-    extras = defaultdict[str, set[str]](set)
+    extras, included = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for requirement in importlib.metadata.requires(NAME) or ():
-        if found := re.match(r"([\w.-]+).*\bextra == ['\"]([\w-]+)['\"]", requirement):
-            extras[found[2]].add(found[1].replace("_", "-").lower())
+        if found := re.match(r"([\w.-]+)(?:\[([\w,-]+)\])?.*\bextra == ['\"]([\w-]+)['\"]", requirement):
+            extras[found[3]].add(found[1].replace("_", "-").lower())
+            included[found[3]].update((found[2] or "").split(","))
+
+    def installs(extra: str) -> bool:
+        return wanted in extras[extra] or any(installs(part) for part in included[extra])
+
+    if preferred and any(installs(extra) for extra in preferred.split(",")):
+        return preferred
     return min((extra for extra in extras if wanted in extras[extra]), key=lambda extra: len(extras[extra]), default=None)
 
 
-def missing_module(error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """Return the error of an import with the command of the extra that adds the module; the given one if no extra does."""
+def missing_module(error: ModuleNotFoundError, preferred: str | None = None) -> ModuleNotFoundError:
+    """Return the error of an import with the command that adds the module, or the given one if no extra does.
+
+    ``preferred`` is as in :func:`extra_of`.
+    """
     module = (error.name or "").partition(".")[0]
-    extra = extra_of(module)
+    extra = extra_of(module, preferred)
     return error if extra is None else ModuleNotFoundError(str(missing(module, extra)), name=error.name)
 
 
 def require(module: str) -> None:
-    """Raise MissingToolError if a module of an extra is not installed: for work that needs it at its end alone."""
+    """Raise ModuleNotFoundError if a module is not installed: for work that needs it at its end alone."""
     if importlib.util.find_spec(module) is None:
-        raise missing(module, str(extra_of(module)))
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 LARGE_BYTES = 1 << 25
 #: Bytes of a mapped file that are read before its pages are given back.
 PIECE_BYTES = 1 << 24
+
+#: Where Linux lists the files that a process has mapped.
+_MAPS = Path("/proc/self/maps")
 
 
 class MappedFiles:
@@ -47,6 +51,20 @@ class MappedFiles:
         """Give the pages of all mapped files back; those that are read again come from the file."""
         for mapping in self._maps:
             mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def place_of(address: int, file: BinaryIO) -> int | None:
+    """Return the place in a file of an address at which it is mapped, None if it is not mapped there.
+
+    ``/proc/self/maps`` tells (proc(5)); where a file system gives a file another number there, the answer is None.
+    """
+    inode = os.fstat(file.fileno()).st_ino
+    for line in _MAPS.read_text(encoding="utf-8", errors="replace").splitlines():
+        span, _, offset, _, number = line.split(maxsplit=5)[:5]
+        begin, end = (int(bound, 16) for bound in span.split("-"))
+        if begin <= address < end:
+            return address - begin + int(offset, 16) if int(number) == inode else None
+    return None
 
 
 def is_mapped(buffer: Buffer) -> bool:

@@ -135,3 +135,17 @@ def test_the_release_check_fails_in_one_sentence(tmp_path):
     assert done.returncode == 1
     assert "Traceback" not in done.stderr.splitlines()[-1]
     assert done.stderr.splitlines()[-1].startswith("release check: build ended with exit code")
+
+
+def test_the_release_check_refuses_a_base_install_that_outgrew_its_limit(tmp_path):
+    """The modules are compiled before their bytes are counted, as pip compiles them."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "made"], check=True, timeout=300)
+    release_check = runpy.run_path(str(CHECK))
+    module = tmp_path / "made" / "lib" / "module.py"
+    module.write_text("here = 1\n", encoding="utf-8")
+    release_check["check_size"](tmp_path / "made")
+    assert list(module.parent.rglob("module.*.pyc"))
+    with (tmp_path / "made" / "large").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, release_check["MOST_BYTES"])
+    with pytest.raises(release_check["ReleaseError"], match=r"The base install has 25\d MB, more than 250 MB\."):
+        release_check["check_size"](tmp_path / "made")

@@ -3,7 +3,10 @@
 import json
 import pickle
 import re
+import subprocess
+import sys
 import weakref
+from pathlib import Path
 
 import actcodec
 import numpy as np
@@ -392,3 +395,26 @@ def test_two_files_of_one_name_do_not_overwrite_each_other(run, array, tmp_path)
 def test_several_files_are_not_restored_to_one(run, tmp_path):
     with pytest.raises(UserError, match=r"2 files are restored to a folder: give one with -o"):
         run("decompress", tmp_path / "a.cdu", tmp_path / "b.cdu", tmp_path / "out")
+
+
+_USE = "use float32, bfloat16, float16"
+
+
+@pytest.mark.parametrize(
+    ("tensor", "said"),
+    [
+        (torch.arange(3), f"it holds int64: {_USE}, or convert with --cast; --keep keeps such tensors exactly"),
+        (torch.ones(3, dtype=torch.complex64), f"it holds complex64: {_USE}"),
+        (torch.ones(3).to(torch.float8_e4m3fn), f"it holds float8_e4m3fn: {_USE}, or convert with --cast"),
+        (torch.eye(3).to_sparse(), "cannot compress sparse tensors: compress x.to_dense(), or the values"),
+        (
+            torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+            "cannot compress nested tensors: compress its values, or each of its x.unbind()",
+        ),
+    ],
+)
+def test_advice_for_a_tensor_of_a_file_helps(tmp_path, tensor, said):
+    torch.save({"x": tensor}, tmp_path / "x.pt")
+    command = [Path(sys.executable).with_name("cdu"), "compress", "x.pt", "x.cdu", "--codec", "sfpr"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"cdu: error: x.pt: tensor 'x': {said}\n")

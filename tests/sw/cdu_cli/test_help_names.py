@@ -32,3 +32,10 @@ def test_no_help_of_any_command_has_a_name_left_open():
     for command in ENTRY.commands:
         # Arguments stand in braces of their own, but before the options.
         assert not re.search(r"\{[a-z]+\}", _help(command).partition("Options:")[2]), command
+
+
+def test_no_help_of_any_command_has_types_of_python():
+    for command in ENTRY.commands:
+        assert not re.search(r"<\w|list\[", _help(command)), command
+    assert "--seed INTEGER" in _help("verify")
+    assert "--bits NUMBER" in _help("compress")

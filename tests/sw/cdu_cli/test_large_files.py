@@ -12,45 +12,71 @@ from actcodec.backends import streamed_backend
 from actcodec.codecs import container
 from cdu_cli import compress, input_files
 from cdu_tools.errors import UserError
+from safetensors.torch import save_file
 from typer.testing import CliRunner
 
-#: MiB of the array, and of the memory above that of the interpreter with its imports.
-ARRAY, MEMORY = 320, 160
+#: MiB of the tensors of a file, and of the memory above that of the interpreter with its imports.
+TENSORS, MEMORY = 320, 160
 PROGRAM = """
-import resource, sys
-import numpy as np
+import re, sys
+from pathlib import Path
 from cdu_cli.main import main
 
-codec, count = sys.argv[1], int(sys.argv[2]) << 18
+codec, ending = sys.argv[1:]
 
 def cdu(*words):
+    # The highest resident size of a process begins with that of the one that started it, unless it is reset.
+    Path("/proc/self/clear_refs").write_text("5")
     sys.argv = ["cdu", *words]
     try:
         main()
     except SystemExit as end:
         assert not end.code
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) >> 10
 
-part = np.random.default_rng(0).standard_normal(1 << 16).astype(np.float32)
-for name, size in (("small.npy", 1 << 16), ("large.npy", count)):
-    with open(name, "wb") as file:
-        about = {"descr": "<f4", "fortran_order": False, "shape": (size // 2**14, 4, 64, 64)}
-        np.lib.format.write_array_header_1_0(file, about)
-        for _ in range(size // len(part)):
-            file.write(part.data)
-cdu("compress", "small.npy", "x.cdu", "--codec", codec)
-before = cdu("decompress", "x.cdu", "back.npy")
-compressed = cdu("compress", "large.npy", "x.cdu", "--codec", codec)
-restored = cdu("decompress", "x.cdu", "back.npy")
-print(compressed - before, restored - before)
+cdu("compress", f"small.{ending}", "x.cdu", "--codec", codec)
+before = cdu("decompress", "x.cdu", f"back.{ending}")
+compressed = cdu("compress", f"large.{ending}", "x.cdu", "--codec", codec)
+shown = cdu("info", "x.cdu")
+restored = cdu("decompress", "x.cdu", f"back.{ending}")
+print(compressed - before, shown - before, restored - before, file=sys.stderr)
 """
 
 
-def test_the_memory_is_bounded(tmp_path):
-    command = [sys.executable, "-c", PROGRAM, "jpeg-act", str(ARRAY)]
+def save(path, values, tensors):
+    """Write values as a file of one array, or of so many tensors of equal size."""
+    parts = {f"layer{number}": torch.from_numpy(part) for number, part in enumerate(np.split(values, tensors))}
+    match path.suffix:
+        case ".npy":
+            np.save(path, values)
+        case ".npz":
+            np.savez(path, values)
+        case ".safetensors":
+            save_file(parts, path)
+        case _:
+            torch.save(parts, path)
+
+
+@pytest.mark.parametrize(
+    ("codec", "ending", "tensors"),
+    [
+        ("jpeg-act", "npy", 1),
+        ("autoquantz", "npy", 1),
+        ("sfpr", "npz", 1),
+        ("sfpr", "safetensors", 1),
+        ("sfpr", "safetensors", 20),
+        ("sfpr", "pt", 20),
+    ],
+)
+def test_the_memory_is_bounded(tmp_path, codec, ending, tensors):
+    shape = (TENSORS << 4, 4, 64, 64)
+    part = np.random.default_rng(0).standard_normal((4, *shape[1:])).astype(np.float32)
+    save(tmp_path / f"small.{ending}", part, 1)
+    save(tmp_path / f"large.{ending}", np.resize(part, shape), tensors)
+    command = [sys.executable, "-c", PROGRAM, codec, ending]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=500)
-    assert max(map(int, done.stdout.split())) < MEMORY < ARRAY
-    assert (tmp_path / "back.npy").stat().st_size == (tmp_path / "large.npy").stat().st_size
+    assert max(map(int, done.stderr.splitlines()[-1].split())) < MEMORY < TENSORS
+    assert abs((tmp_path / f"back.{ending}").stat().st_size - (TENSORS << 20)) < 1 << 16
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from cdu_cli.restored_files import check_format, write_tensors
 from cdu_tools.errors import UserError
 from cdu_tools.mapped import MappedFiles
 from safetensors import safe_open
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 
 TENSORS = {
     "file": torch.randn(2, 3, generator=torch.Generator().manual_seed(0)),
@@ -43,6 +43,13 @@ def test_safetensors(tmp_path):
     equal(load_file(tmp_path / "x.safetensors"), TENSORS | BRAIN)
     with safe_open(tmp_path / "x.safetensors", "pt") as file:
         assert file.metadata() == {"format": "pt"}
+
+
+@pytest.mark.parametrize("names", [["scalar"], ["none"], [*TENSORS, *BRAIN], [*BRAIN, *reversed(TENSORS)]])
+def test_safetensors_have_the_bytes_of_the_library(tmp_path, names):
+    one = {name: (TENSORS | BRAIN)[name].contiguous() for name in names} | {'ü "quoted"': torch.arange(3, dtype=torch.uint8)}
+    write_tensors(tmp_path / "x.safetensors", one, container=True, files=MappedFiles())
+    assert (tmp_path / "x.safetensors").read_bytes() == save(one, {"format": "pt"})
 
 
 @pytest.mark.parametrize("ending", ["pt", "pth"])

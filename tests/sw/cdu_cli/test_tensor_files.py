@@ -3,6 +3,7 @@
 import io
 import pickle
 import struct
+import sys
 import zipfile
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from cdu_cli.tensor_files import read_tensors
 from cdu_tools.errors import UserError
+from cdu_tools.mapped import MappedFiles
 from safetensors.torch import save_file
 
 A = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -198,3 +200,38 @@ def test_an_array_that_announces_more_than_the_archive_has(tmp_path):
         archive.writestr("x.npy", file.getvalue()[:-1])
     with pytest.raises(UserError, match=r"no whole \.npy file"):
         load(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_values_of_a_torch_file_are_those_of_its_byte_order(tmp_path, order):
+    """Torch swaps the bytes of a file of the other order after it has mapped them."""
+    own, path = {"x": torch.arange(5000.0), "y": torch.arange(7)}, tmp_path / "x.pt"
+    torch.save(own, tmp_path / "own.pt")
+    with zipfile.ZipFile(tmp_path / "own.pt") as source, zipfile.ZipFile(path, "w") as changed:
+        for info in source.infolist():
+            content = source.read(info)
+            if info.filename.endswith("/byteorder"):
+                content = order.encode()
+            elif order != sys.byteorder and "/data/" in info.filename:
+                content = np.frombuffer(content, np.float32 if len(content) == 20000 else np.int64).byteswap().tobytes()
+            changed.writestr(info.filename, content)
+    loads = read_tensors([path], None, MappedFiles()).loads
+    assert all(torch.equal(loads[name](), tensor) for name, tensor in own.items())
+
+
+@pytest.mark.parametrize("files", [None, MappedFiles()])
+def test_tensors_that_are_more_than_their_values_stay_what_they_are(tmp_path, files):
+    values = torch.tensor([[1.0, 0.0], [0.0, -2.0]])
+    kinds = {
+        "conjugated": torch.complex(values, values).conj(),
+        "negated": torch.complex(values, values).conj().imag,
+        "sparse": values.to_sparse(),
+        "transposed": torch.arange(6).reshape(2, 3).t(),
+        "parameter": torch.nn.Parameter(values),
+        "part": torch.arange(9)[2:5],
+    }
+    torch.save(kinds, tmp_path / "x.pt")
+    loads = read_tensors([tmp_path / "x.pt"], None, files).loads
+    assert list(loads) == list(kinds)
+    for name, tensor in kinds.items():
+        assert torch.equal(loads[name]().to_dense(), tensor.detach().to_dense()), name

@@ -6,8 +6,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from cdu_cli import group
 from cdu_tools import distribution
 from cdu_tools.errors import MissingToolError
+from command_line import ENTRY
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -73,8 +75,13 @@ def test_a_stranger_would_be_found(text, name):
 def test_code_names_an_extra_that_there_is():
     calls = re.compile(r"\b(?:missing|adding)\([^()\n]*[\"'](\w+)[\"']\)")
     named = [extra for path in TEXTS if path.suffix == ".py" for extra in calls.findall(path.read_text(encoding="utf-8"))]
-    assert len(named) >= 12
+    assert len(named) >= 10
     assert set(named) <= set(EXTRAS)
+
+
+def test_commands_name_extras_that_there_are():
+    assert {extra for extras in group.EXTRAS.values() for extra in extras.split(",")} <= set(EXTRAS)
+    assert set(group.EXTRAS) <= set(ENTRY.commands)
 
 
 def test_the_advice_is_one_sentence():
@@ -91,11 +98,26 @@ def test_the_advice_is_one_sentence():
         ("PIL", "train"),
         ("matplotlib", "plots"),
         ("cocotb", "verify"),
-        ("numpy", None),
+        ("numpy", "plots"),
+        ("amaranth", None),
     ],
 )
 def test_modules_name_their_extra(module, extra):
     assert distribution.extra_of(module) == extra
+
+
+@pytest.mark.parametrize(
+    ("module", "preferred", "extra"),
+    [
+        ("matplotlib", "synth", "synth"),
+        ("matplotlib", "soc", "soc"),
+        ("torch", "train,synth", "train,synth"),
+        ("torch", "synth", "train"),
+        ("amaranth", "synth", None),
+    ],
+)
+def test_the_extra_of_the_work_is_named_where_it_has_the_module(module, preferred, extra):
+    assert distribution.extra_of(module, preferred) == extra
 
 
 def test_source_alone_says_what_to_do(monkeypatch):

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import actcodec
-import cdu_driver
 import numpy as np
 import pytest
 import torch
@@ -20,6 +19,7 @@ from actcodec.study.models import ResNet
 from actcodec.training import compress_activations
 from cdu.delivery import generator
 from cdu.delivery.verilog import top_name
+from cdu_driver.c_files import c_files
 from cdu_spec import BitstreamError, CduConfig, UserError
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Dtype, Mode
@@ -35,7 +35,6 @@ from torch import nn
 from torch.nn import functional as F
 
 INTEGRATION = Path(__file__).parents[3] / "docs" / "user" / "integration.md"
-C_DRIVER = Path(cdu_driver.__file__).parent / "c"
 #: With the usual modes and mode mx, whose rows are the engine's as well.
 CONFIG = CduConfig(dma_bits=128, modes=(*CduConfig().modes, "mx"))
 EVERY_MODE = tuple(mode.label for mode in Mode)
@@ -159,7 +158,7 @@ def test_a_file_with_dma_bits_is_a_backend(tmp_path):
 
 
 PLATFORM = """
-#include "dma.h"
+#include "cdu_dma.h"
 uint32_t (*read_hook)(uint32_t);
 void (*write_hook)(uint32_t, uint32_t);
 void (*wait_hook)(void);
@@ -172,13 +171,15 @@ void cdu_memory_fetch(const volatile void *memory, uint32_t bytes) { (void)memor
 
 
 def compiled(folder, program):
-    """A program in C with the driver, and the header that `cdu generate` writes, as a library."""
-    generator.kept(CONFIG).write(folder)
+    """A program in C with the driver and the header that `cdu generate` writes, as a library."""
+    made = generator.kept(CONFIG)
+    made.write(folder)
+    for name, text in c_files(made.name, dma=True).items():
+        (folder / name).write_text(text, encoding="utf-8")
     (folder / "platform.c").write_text(PLATFORM, encoding="utf-8")
     (folder / "program.c").write_text(program, encoding="utf-8")
-    sources = [C_DRIVER / "dma.c", "platform.c", "program.c"]
-    options = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC", "-I.", f"-I{C_DRIVER}"]
-    options.append(f'-DCDU_HEADER="{CONFIG.unit_name}.h"')
+    sources = ["cdu_dma.c", "platform.c", "program.c"]
+    options = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC", "-I."]
     subprocess.run(["cc", *options, *sources, "-o", "program.so"], cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "program.so"))
 

@@ -1,5 +1,8 @@
 """Bytes of tensors at marks within a function."""
 
+import subprocess
+import sys
+
 import torch
 from actcodec.saved.allocations import allocations, bytes_at_marks, mark
 
@@ -23,3 +26,9 @@ def test_marks_tell_bytes_now_and_the_most_since_the_one_before():
 def test_marks_are_no_memory():
     found = allocations(steps)
     assert (found.peak, found.kept) == (12 * KIB, 0)
+
+
+def test_nothing_is_printed():
+    program = "import torch\nfrom actcodec.saved.allocations import allocations\nallocations(lambda: torch.ones(9) + 1)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
