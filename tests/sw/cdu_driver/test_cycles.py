@@ -24,7 +24,7 @@ from cdu_verif.backends.compiled.worker import Worker
 from cdu_verif.stimulus.rates import rows_per_cycle
 from tools_here import needs_verilator
 
-#: Error that is allowed: a share of the cycles, or for short jobs as many cycles: 4, and with masks the 8 of a block, because the
+#: Error that is allowed: a share of the cycles, or for short jobs as many cycles: 4, and with masks the 8 of a block, as the
 #: model knows the bytes of all blocks together and not those of the last one.
 SHARE, CYCLES, BLOCK_CYCLES = 0.02, 4, geometry.BLOCK_SIDE
 LATENCIES = (0, 10, 40, 100, 200)
