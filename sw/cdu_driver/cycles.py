@@ -57,7 +57,7 @@ class _Mode(ctypes.Structure):
         ("start", _Pair),
         ("opens", _Number),
         ("passes", _Pair),
-        ("gmc", _Pair),
+        ("gmc", _Number),
         ("to_values", _Number),
     )
 
@@ -116,8 +116,9 @@ def job_cycles(
     addresses
         Addresses of tensor, payload and scales.
 
-    Raises UserError for a mode or a coder that the unit does not have, an empty payload, a latency below 0, a latency for a
-    unit without an engine, and streams with clocks of their own; MissingToolError without a C++ compiler.
+    Raises UserError for a mode or a coder that the unit does not have, decompression of blocks of GMC, an empty payload, a
+    latency below 0, a latency for a unit without an engine, and streams with clocks of their own; MissingToolError without a
+    C++ compiler.
     """
     if mode not in config.built_modes:
         raise UserError(f"unit {config.unit_name} has no mode {mode.label}: use one of {', '.join(config.modes)}")
@@ -128,6 +129,8 @@ def job_cycles(
     if set(config.own_clocks) - {"registers"}:
         raise UserError(f"own_clocks = {', '.join(config.own_clocks)} is not modelled: use none, or registers")
     gmc = mode.has_dct and coder is Coder.GMC
+    if gmc and channel is Channel.DECOMPRESS:
+        raise UserError("decompression of coder gmc is not modelled, because its rate depends on the values: use coder zvc")
     job = _Job(list(Channel).index(channel), mode, *tensor_extents(shape, mode), payload_bytes, *addresses, gmc)
     unit = ctypes.byref(_unit(config))
     if latency is None:
@@ -192,8 +195,8 @@ def _unit(config: CduConfig) -> _Unit:
             MASK_BYTES if mode.has_zvc else 0,
             _Pair(*(_start(config, channel, mode) for channel in Channel)),
             latencies.job_check(mode) + 2 * latencies.REGISTER_ACCESS + 1,
-            _Pair(*(_passes(config, channel, mode) for channel in Channel)),
-            _Pair(*(_passes(config, channel, mode, True) - _passes(config, channel, mode) for channel in Channel)),
+            _Pair(latencies.compression(config, mode), latencies.decompression(config, mode)),
+            latencies.GMC_ENCODER - latencies.BLOCK_ENCODER,
             latencies.to_values(config, mode),
         )
     return unit
@@ -214,11 +217,6 @@ def _start(config: CduConfig, channel: Channel, mode: Mode) -> int:
     count += config.has_gmc + config.has_affine * (1 + compresses) + config.has_mx + config.payload_crc
     count += SHIFT_REGISTERS if mode.has_dct else 0
     return latencies.FIRST_WRITE[channel] + latencies.REGISTER_ACCESS * count
-
-
-def _passes(config: CduConfig, channel: Channel, mode: Mode, gmc: bool = False) -> int:
-    passes = latencies.compression if channel is Channel.COMPRESS else latencies.decompression
-    return passes(config, mode, gmc)
 
 
 @cache

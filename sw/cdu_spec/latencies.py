@@ -13,8 +13,7 @@ SENDER, RECEIVER = 1, 1
 #: From a word of the packed port to a slice, and from a slice to a word.
 SPLITTER, COLLECTOR = 2, 2
 #: From the last row of a block to its first slice, and from its last slice to its first row.
-BLOCK_ENCODER, BLOCK_DECODER = 3, 3
-GMC_ENCODER, GMC_DECODER = 9, 7
+BLOCK_ENCODER, GMC_ENCODER, BLOCK_DECODER = 3, 9, 3
 SHIFT_QUANTIZER, AFFINE_QUANTIZER, AFFINE_DEQUANTIZER = 1, 4, 2
 MX_ENCODER, MX_DECODER = 2, 1
 CRC_WRITER, CRC_CHECKER = 2, 1
@@ -59,7 +58,7 @@ def statistics(config: CduConfig) -> int:
     return 1 if config.port_beats == 1 else 2
 
 
-def compression(config: CduConfig, mode: Mode, gmc: bool = False) -> int:
+def compression(config: CduConfig, mode: Mode) -> int:
     """Return the cycles from the last row of a block at the core to the word with its first slice.
 
     The block's way through alignment buffer and lane at their rates comes on top.
@@ -73,11 +72,10 @@ def compression(config: CduConfig, mode: Mode, gmc: bool = False) -> int:
         return MX_ENCODER + max(0, MX_VALUES // LANES // config.mx_rows - 1) + slices + COLLECTOR + crc
     aligned = (statistics(config) + RANGE) * config.has_ranges + (ALIGNMENT - 1) * config.has_tiles
     coded = dct(config) + SHIFT_QUANTIZER if mode.has_dct else AFFINE_QUANTIZER * config.has_affine
-    encoder = GMC_ENCODER if gmc else BLOCK_ENCODER
-    return sfpr(config) + aligned + ROWS * (config.port_beats > 1) + coded + encoder + 2 * slices + COLLECTOR + crc
+    return sfpr(config) + aligned + ROWS * (config.port_beats > 1) + coded + BLOCK_ENCODER + 2 * slices + COLLECTOR + crc
 
 
-def decompression(config: CduConfig, mode: Mode, gmc: bool = False) -> int:
+def decompression(config: CduConfig, mode: Mode) -> int:
     """Return the cycles from the word that completes a block at the core to the block's first row.
 
     The block's way through its lane, and the tile's to the alignment buffer, come on top.
@@ -87,10 +85,9 @@ def decompression(config: CduConfig, mode: Mode, gmc: bool = False) -> int:
         return crc
     if mode is Mode.MX:
         return crc + SPLITTER + MX_DECODER
-    decoder = GMC_DECODER if gmc else BLOCK_DECODER
     coded = SHIFT_QUANTIZER + idct(config) if mode.has_dct else 0
     aligned = ROWS * (config.port_beats > 1) + ALIGNMENT * config.has_tiles
-    return crc + SPLITTER + decoder + 2 * SLICE * config.register_slices + coded + aligned + to_values(config, mode)
+    return crc + SPLITTER + BLOCK_DECODER + 2 * SLICE * config.register_slices + coded + aligned + to_values(config, mode)
 
 
 def to_values(config: CduConfig, mode: Mode) -> int:

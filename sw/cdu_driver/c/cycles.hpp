@@ -45,7 +45,7 @@ class Progress {
 
 // Cycles of a block through the core, with the coder of the job.
 inline uint64_t core(const ModeTiming &mode, const JobTiming &job) {
-    return mode.passes[job.direction] + (job.gmc ? mode.gmc[job.direction] : 0);
+    return mode.passes[job.direction] + (job.gmc ? mode.gmc : 0);
 }
 
 template <typename Unit, typename Input, typename Output>
@@ -100,10 +100,10 @@ uint64_t without_memory(const UnitTiming &unit, const ModeTiming &mode, const Jo
     }
 }
 
-// What cannot be computed: a mode that is not built, an empty tensor or payload.
+// Whether a job can be computed: its mode is built, tensor and payload are not empty, and no blocks of GMC are decoded.
 inline bool fits(const UnitTiming &unit, const JobTiming &job) {
     return job.direction <= DECOMPRESS && job.mode < 16 && unit.modes[job.mode].built && job.n && job.c && job.h && job.w &&
-           job.payload_bytes;
+           job.payload_bytes && !(job.gmc && job.direction == DECOMPRESS);
 }
 
 }  // namespace detail

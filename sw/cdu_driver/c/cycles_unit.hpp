@@ -26,7 +26,7 @@ struct ModeTiming {
     uint32_t start[2];     // cycles from the first request to START
     uint32_t opens;        // cycles from START to the first word that the unit may take
     uint32_t passes[2];    // cycles of a block through the core, without those in its lane and of its tile
-    uint32_t gmc[2];       // cycles that coder GMC takes longer
+    uint32_t gmc;          // cycles that coder GMC takes longer, when compressing
     uint32_t to_values;    // of `passes`, those from a row that has its scale, when decompressing
 };
 
@@ -49,7 +49,7 @@ struct UnitTiming {
 };
 
 // A job, with the extents and addresses of its descriptor. `payload_bytes` is the length of the payload, with its CRC if it has
-// one; `gmc`: its blocks are coded by GMC.
+// one; `gmc`: coder GMC is used, for which only compression is known.
 struct JobTiming {
     uint32_t direction;
     uint32_t mode;
