@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 #: Releases of torch that the tests have run with.
-TESTED = ("2.13",)
+TESTED = ("2.13", "2.14")
 
 
 def check_version() -> None:

@@ -14,7 +14,8 @@ UNIT = CduConfig(modes=("brc",))
 LITE = """\
 /* Answers of a slave, with ports in the style of one project; module no_module (input a); */
 module lite_slave_answers #(
-  parameter C_AXI_DATA_WIDTH = 64, parameter C_AXI_ADDR_WIDTH = 8
+  parameter C_AXI_DATA_WIDTH = 64, parameter C_AXI_ADDR_WIDTH = 8,
+  localparam LOW = 3, localparam DW = C_AXI_DATA_WIDTH
 ) (
   input  wire i_clk, // rising edge
   input  wire i_axi_reset_n,
@@ -80,6 +81,7 @@ def test_modules_are_bound_by_the_names_of_their_ports(folder):
     assert ".i_axi_rdata(s_axil_rdata)" in lite
     assert ".i_axi_awcache('0)" in lite, "AXI4-Lite has no AWCACHE"
     assert "held" not in lite
+    assert ".DW" not in lite, "localparams have no values from outside"
     for text in (".DATA_WIDTH(128)", ".TDATA(m_axis_tdata)", ".TSTRB(m_axis_tkeep)", ".ACLK(clk)"):
         assert text in stream
 

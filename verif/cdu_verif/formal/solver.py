@@ -39,9 +39,7 @@ proc -norom
 memory_collect
 memory_map -rom-only
 memory_unpack
-{expose}setattr -unset init w:*
-delete t:$meminit*
-read_verilog -formal -sv -defer {modules}
+{expose}{content}read_verilog -formal -sv -defer {modules}
 read_verilog -formal -sv harness.sv
 hierarchy -top {harness}
 proc -norom
@@ -51,6 +49,7 @@ prep -flatten -top {harness}
 harness.sv
 {files}
 """
+_ANY_CONTENT = "setattr -unset init w:*\ndelete t:$meminit*\n"
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,8 @@ COVER = ProofKind("cover", "smtbmc yices", "cover (yices)", bounded=True)
 class Sby:
     """Proof of the assertions in a harness, or search for its covers.
 
-    All registers and memories of the device have arbitrary initial content, as in a chip; a harness gives the reset. Tables
-    that are never written keep their content.
+    Registers and memories of the device have arbitrary initial content, as in a chip; a harness gives the reset. Tables that
+    are never written keep their content.
 
     Parameters
     ----------
@@ -88,6 +87,8 @@ class Sby:
         Whether there are several clocks, each of which can rise and fall at any step; a step is not a cycle of any clock.
     sources
         Further files with modules that the harness uses.
+    initialised
+        Whether registers and memories have the initial content that the Verilog gives them, as in an FPGA, instead.
     """
 
     kind: ProofKind
@@ -95,6 +96,7 @@ class Sby:
     harness: Callable[[BoundDevice], str]
     clocks: bool = False
     sources: tuple[Path, ...] = ()
+    initialised: bool = False
 
     @property
     def engine(self) -> str:
@@ -111,6 +113,7 @@ class Sby:
         (folder / "harness.sv").write_text(self.harness(device), encoding="utf-8")
         modules = [Path(shutil.copy(source, folder)).name for source in (*binding.sources(), *self.sources)]
         text = _SBY.format(
+            content="" if self.initialised else _ANY_CONTENT,
             mode=self.kind.mode,
             depth=self.depth,
             timeout=TIMEOUT,

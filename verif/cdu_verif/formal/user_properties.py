@@ -70,8 +70,14 @@ def modules(folder: Path) -> Iterator[PropertyModule]:
         for head in _HEAD.finditer(_COMMENT.sub("", read_text(path))):
             ports = re.sub(r"\s+", " ", head["ports"])
             inputs = tuple(name for way, names in _PORT.findall(ports) if way == "input" for name in re.findall(r"\w+", names))
-            parameters = tuple(re.findall(r"(\w+)\s*=", head["parameters"] or ""))
-            yield PropertyModule(head[1], inputs, parameters, path)
+            yield PropertyModule(head[1], inputs, _parameters(head["parameters"] or ""), path)
+
+
+def _parameters(text: str) -> tuple[str, ...]:
+    """Return the names of the parameters in the head of a module, without those that are local to it."""
+    first, *others = re.split(r"\b(parameter|localparam)\b", text)
+    given = [first, *(part for kind, part in zip(others[::2], others[1::2], strict=True) if kind == "parameter")]
+    return tuple(name for part in given for name in re.findall(r"(\w+)\s*=(?!=)", part))
 
 
 def instances(folder: Path, ports: Sequence[Mapping[str, Any]], config: CduConfig) -> dict[str, str]:
@@ -96,6 +102,8 @@ def instances(folder: Path, ports: Sequence[Mapping[str, Any]], config: CduConfi
 def properties(folder: Path, config: CduConfig) -> list[Property]:
     """Return a property for each module and interface of the unit of a configuration: its assertions hold.
 
+    Registers begin with the initial content of the Verilog, as many modules ask for low VALIDs before the first clock edge.
+
     Raises ConfigError for units with several clocks, or with another reset than ``rst``, which the proofs do not have.
     """
     if config.own_clocks or config.reset_active != "high":
@@ -109,7 +117,7 @@ def properties(folder: Path, config: CduConfig) -> list[Property]:
             name,
             f"The assertions of {name} hold.",
             device,
-            Sby(BOUNDED, DEPTH, partial(_harness, text=text), sources=given),
+            Sby(BOUNDED, DEPTH, partial(_harness, text=text), sources=given, initialised=True),
         )
         for name, text in instances(folder, device().ports, config).items()
     ]

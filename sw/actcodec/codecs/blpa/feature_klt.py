@@ -232,12 +232,16 @@ def _from_rows(rows: Tensor, shape: tuple[int, ...], heads: bool) -> Tensor:
 
 
 def _scale_numbers(rows: Tensor) -> Tensor | None:
-    """Return the binary logarithms of the tokens' deviations in eighths, int32 (tokens,); None beyond float32's squares."""
+    """Return the binary logarithms of the tokens' deviations in eighths, int32 (tokens,); None beyond float32's squares.
+
+    Tokens of zeros, whose reconstructions are not exact, have the least deviation of all.
+    """
     variance, mean = torch.var_mean(rows, 1, correction=0)
     square = torch.maximum(variance, mean.square() / 2**16)
     if not bool((((square >= _LEAST_SQUARE) & (square <= _MOST_SQUARE)) | (rows == 0).all(1)).all()):
         return None
-    return (torch.where(square > 0, square, 1.0).log2() * (_OCTAVE / 2)).round().to(torch.int32)
+    least = torch.where(square > 0, square, _MOST_SQUARE).amin()
+    return (torch.where(square > 0, square, least).log2() * (_OCTAVE / 2)).round().to(torch.int32)
 
 
 def _scales(numbers: Tensor) -> Tensor:
