@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from cdu_driver.c_files import c_files
+from cdu_driver.cycles import cycles_files
 from cdu_tools.files import make_folder, write_whole
 
 from cdu_cli.options import ConfigOption, JsonOption, MemoriesOption, OutputOption, SetOption, bound, configuration, write_json
@@ -31,9 +32,10 @@ def generate(
 
     NAME.sdc has the constraints, NAME_equiv.ys proves a mapped netlist equal to NAME.v, NAME_librelane.yaml is LibreLane's
     configuration. For the whole unit also NAME.xml, a component in IP-XACT, NAME.upf, a sketch of the power intent, its
-    registers, NAME.h in C, NAME.rdl in SystemRDL and NAME.svd for debuggers, NAME_tb.sv, a bench of a page, and the driver in
-    C: cdu_example.c and, if the unit has a DMA engine, cdu_dma.h and cdu_dma.c. NAME is the name of the configuration, or of
-    the block with --block. The bytes are the same on every machine and Python; NAME.json records the Python.
+    registers, NAME.h in C, NAME.rdl in SystemRDL and NAME.svd for debuggers, NAME_tb.sv, a bench of a page, the driver in C:
+    cdu_example.c and, if the unit has a DMA engine, cdu_dma.h and cdu_dma.c, and a performance model in C++, NAME_cycles.hpp
+    and the cdu_cycles*.hpp that it includes. NAME is the name of the configuration, or of the block with --block. The bytes
+    are the same on every machine and Python; NAME.json records the Python.
     """
     chosen = configuration(config, settings)
     from cdu.delivery import generator
@@ -43,7 +45,7 @@ def generate(
     folder = make_folder(output)
     paths = result.write(folder)
     if block is None:
-        for name, text in c_files(result.name, bool(chosen.dma_bits)).items():
+        for name, text in (c_files(result.name, bool(chosen.dma_bits)) | cycles_files(chosen, result.name)).items():
             paths.append(folder / name)
             write_whole(paths[-1], text)
     for path in paths:

@@ -1,7 +1,7 @@
-"""Reference driver of a unit: job queue, programming sequence, error recovery.
+"""Reference driver of a unit: job queue, programming sequence, error recovery; and a model of the cycles that jobs take.
 
 The driver uses a :class:`Device`, an interface to registers and streams: a simulation, compiled RTL, or a board. It
-depends on cdu_spec only.
+depends on cdu_spec and cdu_tools only.
 
     driver = Driver(device)
     await driver.open()
@@ -10,6 +10,7 @@ depends on cdu_spec only.
 For a device that never waits for an event loop, :func:`run` runs these coroutines from ordinary functions.
 """
 
+from cdu_driver.cycles import job_cycles
 from cdu_driver.device import BusError, Device
 from cdu_driver.driver import Driver
 from cdu_driver.errors import DriverError, JobFailedError, JobLostError, JobRefusedError, RecoveryError, WrongUnitError
@@ -32,6 +33,7 @@ __all__ = [
     "RecoveryError",
     "Result",
     "WrongUnitError",
+    "job_cycles",
     "open_ring",
     "run",
     "stop_ring",

@@ -52,7 +52,7 @@ class CduOffload:
 
     def transfer(self, activation: OffloadActivation, direction: str) -> Transfer | None:
         """Implement :class:`~cdu_offload.method.Method`."""
-        return self._through(activation.kind, direction, activation.nbytes, self._kept(activation))
+        return self._through(activation, activation.kind, direction, 1.0, self._kept(activation))
 
     def overhead_seconds(self, activation: OffloadActivation, direction: str) -> float:
         """Return 0: the GPU does no work."""
@@ -62,15 +62,19 @@ class CduOffload:
         """Return the bytes on the link."""
         return activation.nbytes / self.ratios.ratio(activation)
 
-    def _through(self, kind: str, direction: str, values: float, kept: float, beside: float = 0.0) -> Transfer:
-        """Return the transfer of ``values`` bytes through the CDUs, in the mode of a kind, and of ``kept`` bytes over the link.
+    def _through(
+        self, activation: OffloadActivation, kind: str, direction: str, times: float, kept: float, beside: float = 0.0
+    ) -> Transfer:
+        """Return the transfer of an activation through the CDUs so many ``times``, and of ``kept`` bytes over the link.
 
-        ``beside``: bytes of values that pass in the other direction at the same time.
+        The CDUs work in the mode of a ``kind``. ``beside``: bytes of values that pass in the other direction at the same time.
         """
-        packed = _packets(kept, self.platform)
-        computing = values / self.unit.bytes_per_s(direction, self.modes.get(kind))
+        packed, values = _packets(kept, self.platform), times * activation.nbytes
+        start = self.unit.start_seconds(direction)
+        job = self.unit.job_seconds(direction, self.modes.get(kind), activation.shape, activation.nbytes, kept)
+        computing = times * (job - start)
         crossing = (values / self.unit.cdus if self.placement == AT_DMA else packed) / self.platform.port_bytes_per_s
-        return _slowest(values + beside, packed, self.unit.start_seconds(direction), [computing, crossing], self.platform)
+        return _slowest(values + beside, packed, start, [computing, crossing], self.platform)
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,11 @@ class CopyOffload(CduOffload):
         if activation.pair == NORM_RESULT:
             # Statistics assign half of the copy to each tensor.
             kept += self._kept(OffloadActivation("conv", "dense", activation.shape))
-        values = (1 + 1 / VALUE_BITS) * activation.nbytes
-        again = activation.nbytes if direction == COMPRESS else 0
+        times = 1 + 1 / VALUE_BITS
+        again = 1 if direction == COMPRESS else 0
         if self.unit.both_ways:
-            return self._through("dense", direction, values, kept, again)
-        return self._through("dense", direction, values + again, kept)
+            return self._through(activation, "dense", direction, times, kept, again * activation.nbytes)
+        return self._through(activation, "dense", direction, times + again, kept)
 
 
 def _packets(nbytes: float, platform: Platform) -> int:

@@ -6,17 +6,25 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
 from pathlib import Path
 from typing import Any
 
+from cdu_driver import job_cycles
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import LANES
+from cdu_spec.dma import MEMORY_LATENCY
+from cdu_spec.geometry import BLOCK_VALUES, LANES
 from cdu_spec.modes import Mode
+from cdu_spec.register_types import Channel
 from cdu_tools.errors import UserError
 from cdu_tools.texts import read_text
 
 from cdu_offload.method import COMPRESS, DECOMPRESS
 from cdu_offload.network import VALUE_BYTES
+
+#: Channels, height and width of the tensors from which the rates of a unit behind its engine are taken.
+_SAMPLE = (4, 32, 64)
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,9 @@ class OffloadUnit:
         Cycles of a job beyond those of its values, by direction; 0 where not known.
     both_ways
         True if it compresses and decompresses at the same time (``duplex = full``).
+    engine
+        The configuration of a unit whose jobs take what the model of its DMA engine says
+        (:func:`cdu_driver.cycles.job_cycles`) at :data:`~cdu_spec.dma.MEMORY_LATENCY`; None where rates and start hold.
     """
 
     cdus: int
@@ -45,12 +56,19 @@ class OffloadUnit:
     mode_rates: Mapping[tuple[str, str], float]
     start_cycles: Mapping[str, float]
     both_ways: bool = True
+    engine: CduConfig | None = None
 
     def bytes_per_s(self, direction: str, mode: Mode | None) -> float:
         """Return uncompressed bytes per second in a mode; without a figure for it (or for None) those of the array."""
         own = None if mode is None else self.mode_rates.get((direction, mode.label))
         values = self.values_per_cycle[direction] if own is None else own
         return VALUE_BYTES * values * self.clock_hz
+
+    def job_seconds(self, direction: str, mode: Mode | None, shape: tuple[int, ...], nbytes: int, packed: float) -> float:
+        """Return the seconds of a job with its start: a tensor of ``shape`` and ``nbytes``, a payload of ``packed`` bytes."""
+        if self.engine is None or mode not in self.engine.built_modes:
+            return self.start_seconds(direction) + nbytes / self.bytes_per_s(direction, mode)
+        return _cycles(self.engine, Channel(direction), mode, shape, max(1, round(packed))) / self.clock_hz
 
     def start_seconds(self, direction: str) -> float:
         """Return the seconds until the first result, once per tensor."""
@@ -62,6 +80,7 @@ class OffloadUnit:
         rates = {direction: rate * factor for direction, rate in self.values_per_cycle.items()}
         return replace(
             self,
+            engine=self.engine if cdus == self.cdus else None,
             cdus=cdus,
             values_per_cycle=rates,
             mode_rates={key: rate * factor for key, rate in self.mode_rates.items()},
@@ -80,8 +99,29 @@ def unmeasured(cdus: int) -> OffloadUnit:
     return OffloadUnit(cdus, 0.0, nothing, {}, nothing)
 
 
+def with_engine(unit: OffloadUnit, config: CduConfig) -> OffloadUnit:
+    """Return the array behind the DMA engine of a configuration.
+
+    Rates, which hold for other numbers of CDUs and for activations without a mode, are those of the model with the longest
+    payloads.
+    """
+    modes: dict[tuple[str, str], float] = {}
+    shapes = [(samples, *_SAMPLE) for samples in (8, 16)]
+    for channel in Channel:
+        for mode in config.built_modes:
+            block = BLOCK_VALUES * config.dtype.bits // 8 if mode is Mode.BYPASS else mode.max_block_bytes
+            few, many = (_cycles(config, channel, mode, shape, prod(shape) // BLOCK_VALUES * block) for shape in shapes)
+            modes[channel.value, mode.label] = (prod(shapes[1]) - prod(shapes[0])) / (many - few)
+    return replace(unit, values_per_cycle=_lowest(modes), mode_rates=modes, engine=config)
+
+
+@cache
+def _cycles(config: CduConfig, channel: Channel, mode: Mode, shape: tuple[int, ...], packed: int) -> int:
+    return job_cycles(config, channel, mode, shape, packed, MEMORY_LATENCY)
+
+
 def with_rates(unit: OffloadUnit, report: Path) -> OffloadUnit:
-    """Return the array with the rates in a report.json of ``cdu verify --block array``, or of benchmarks/dma_training.py.
+    """Return the array with the rates in a report.json of ``cdu verify --block array``.
 
     The rates are the lowest of each mode, whatever the content.
 
@@ -107,8 +147,15 @@ def with_rates(unit: OffloadUnit, report: Path) -> OffloadUnit:
         key = row["direction"], row["mode"]
         modes[key] = min(row["values_per_cycle"], modes.get(key, row["values_per_cycle"]))
         starts[row["direction"]] = max(starts[row["direction"]], row["cycles"] - row["values"] / row["values_per_cycle"])
-    lowest = {direction: min(rate for key, rate in modes.items() if key[0] == direction) for direction in starts}
-    return replace(unit, values_per_cycle=lowest, mode_rates=modes, start_cycles=starts)
+    return replace(unit, values_per_cycle=_lowest(modes), mode_rates=modes, start_cycles=starts)
+
+
+def _lowest(rates: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    """Return the lowest rate of each direction but for bypass, which passes no CDU."""
+    return {
+        direction: min(rate for (way, mode), rate in rates.items() if way == direction and mode != Mode.BYPASS.label)
+        for direction in (COMPRESS, DECOMPRESS)
+    }
 
 
 def _cdus(group: str, usual: int) -> int:
@@ -149,7 +196,8 @@ def described(
     figures
         Its entry of configurations.json; None if it was not measured.
     verify, synth
-        Reports as for :func:`with_rates` and :func:`with_clock`, which override ``figures``.
+        Reports as for :func:`with_rates` and :func:`with_clock`, which override ``figures``. A unit with a DMA engine needs no
+        ``verify``: without it its jobs take what :func:`with_engine` says.
     name
         The configuration as given by the user.
 
@@ -157,12 +205,15 @@ def described(
     """
     if figures is not None:
         array = of_figures(config.cdus, config.duplex, figures)
-    elif verify is None or synth is None:
+    elif synth is None or (verify is None and not config.dma_bits):
         raise UserError(f"nobody measured --config {name}: give --verify and --synth, or use a configuration of `cdu list`")
     else:
         array = unmeasured(config.cdus)
     array = replace(array, both_ways=config.duplex == "full")
     sources = [f"benchmarks/configurations.py ({name})"] if verify is None or synth is None else []
+    if verify is None and config.dma_bits:
+        array = with_engine(array, config)
+        sources = [f"cycles: the model of the DMA engine at a latency of {MEMORY_LATENCY} cycles"]
     if verify is not None:
         array = with_rates(array, verify)
         sources.append(f"rates: {verify}")

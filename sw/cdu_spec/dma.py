@@ -11,6 +11,8 @@ from math import prod
 from typing import Any
 
 from cdu_spec.bitstream import SHIFT_TABLE_BYTES
+from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import DMA_WORDS
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
 from cdu_spec.register_types import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register
@@ -23,6 +25,10 @@ SIZE_BITS = 32
 DMA_BASE = BLOCK_BYTES * (1 + len(Channel))
 #: Bytes of the address space of each direction.
 DMA_CHANNEL_BYTES = BLOCK_BYTES // 2
+#: Latency of memory where none is given, in cycles beyond the least.
+MEMORY_LATENCY = 40
+#: Bytes of scales that a direction may have requested, and words of them at least.
+_SCALE_BYTES, _SCALE_WORDS = 128, 4
 #: Binary logarithm of the places in the largest ring.
 MAX_RING_LOG2 = 16
 
@@ -311,6 +317,21 @@ def tensor_extents(shape: Sequence[int], mode: Mode) -> tuple[int, int, int, int
         n, c, h, w = shape
         return n, c, h, w
     return view.rows // view.channels, view.channels, 1, view.columns
+
+
+def read_words(config: CduConfig) -> int:
+    """Return the words of a tensor or a payload that a direction of the engine may have requested from memory."""
+    return config.dma_words or min(DMA_WORDS)
+
+
+def scale_words(config: CduConfig) -> int:
+    """Return the words of scales that a direction of the engine may have requested from memory."""
+    return max(_SCALE_WORDS, 8 * _SCALE_BYTES // config.dma_bits)
+
+
+def unanswered_bursts(config: CduConfig) -> int:
+    """Return the bursts that a direction of the engine may have written without an answer from memory."""
+    return read_words(config) // 2 - 1
 
 
 def row_major_strides(extents: Sequence[int], value_bytes: int) -> dict[str, int]:

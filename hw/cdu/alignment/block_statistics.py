@@ -9,6 +9,7 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec import latencies
 from cdu_spec.affine import BASE_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS
@@ -89,7 +90,7 @@ class BlockStatistics(wiring.Component):
         self.beats = config.port_beats
         self.has_mean = Mode.DIVISION in config.built_modes
         self.has_groups = Mode.ACTNN in config.built_modes
-        self.latency = 1 if self.beats == 1 else 2
+        self.latency = latencies.statistics(config)
         words = stream.Signature(TileWord(config, BASE_BITS))
         super().__init__({"i": In(words), "o": Out(words), "found": Out(stream.Signature(FoundStatistics(config)))})
 

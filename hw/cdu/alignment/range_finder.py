@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec import latencies
 from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, TILE_BLOCKS
@@ -19,9 +20,6 @@ from cdu.words import Range, TileWord
 
 #: Number of ranges that can wait for their blocks to leave the alignment buffer.
 _RANGES_WAITING = 4
-#: Cycles by which words are delayed, so that a range is found before its block can leave the alignment buffer and the buffer
-#: never waits for a range.
-_WORD_DELAY = 2
 
 
 def _found(config: CduConfig) -> dict[str, Any]:
@@ -80,9 +78,10 @@ class RangeFinder(wiring.Component):
         m.submodules.statistics = statistics = BlockStatistics(self.config)
         m.submodules.waiting = waiting = StreamFifo(_GroupRange(self.config), _RANGES_WAITING)
         connect(m, flipped(self.i), statistics.i)
-        advance = pipeline(m, statistics.o, self.o, _WORD_DELAY)
+        # Words wait so that a range is found before its block can leave the alignment buffer.
+        advance = pipeline(m, statistics.o, self.o, latencies.RANGE)
         word = Value.cast(statistics.o.payload)
-        for stage in range(_WORD_DELAY):
+        for stage in range(latencies.RANGE):
             word = registered(m, advance, word, f"word{stage + 1}")
         m.d.comb += self.o.payload.eq(word)
 

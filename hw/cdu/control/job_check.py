@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec import gmc
+from cdu_spec import gmc, latencies
 from cdu_spec.affine import BASE_BITS, CODE_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
@@ -27,9 +27,6 @@ _BLOCK_SHIFT = (BLOCK_SIDE - 1).bit_length()
 _BLOCK_COUNT_BITS = BEATS_BITS - _BLOCK_SHIFT
 #: Logarithm of the rows per block of MX.
 _MX_SHIFT = (BLOCK_ROWS - 1).bit_length()
-#: Cycles that checks without a division take: two register stages, and one to hand the result over.
-_SHORT = 3
-_LONG = _BLOCK_COUNT_BITS + 1
 
 
 class JobCheck(wiring.Component):
@@ -113,10 +110,10 @@ class JobCheck(wiring.Component):
         tiled = Signal()
         m.d.comb += tiled.eq(is_one_of(self.mode, [mode for mode in self.config.built_modes if mode.in_tiles]))
 
-        left = Signal(range(_LONG + 1))
+        left = Signal(range(latencies.JOB_CHECK_IN_TILES + 1))
         m.d.comb += [self.running.eq(left != 0), self.done.eq(left == 1)]
         with m.If(self.begin):
-            m.d.sync += left.eq(Mux(tiled, _LONG, _SHORT))
+            m.d.sync += left.eq(Mux(tiled, latencies.JOB_CHECK_IN_TILES, latencies.JOB_CHECK))
         with m.Elif(self.running):
             m.d.sync += left.eq(left - 1)
 

@@ -9,8 +9,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect
 from cdu_spec.config import CduConfig
-from cdu_spec.config_rules import DMA_WORDS
-from cdu_spec.dma import COMPLETION_BYTES, dma_entries
+from cdu_spec.dma import COMPLETION_BYTES, dma_entries, read_words, scale_words, unanswered_bursts
 from cdu_spec.ports import PORTS, REGISTER_PORT, scale_port_bytes
 from cdu_spec.register_types import Channel
 
@@ -31,8 +30,6 @@ from cdu.words import value_bytes
 MEMORY_PORT = "m_axi"
 #: Words of a tensor or a payload that wait to be written in each ring.
 _WRITE_WORDS = 2 * BURST_WORDS
-#: Bytes of scales that it has room for, and words of them at least.
-_SCALE_BYTES, _SCALE_WORDS = 128, 4
 
 
 class CduDma(wiring.Component):
@@ -82,14 +79,12 @@ class CduDma(wiring.Component):
         m.submodules.registers = registers = DmaRegisters(rings[Channel.COMPRESS].signature)
         m.submodules.bridge = bridge = RegisterBridge(1 + 2 * len(rings))
         # A ring has a reader of data, one of scales, a writer of data; both take turns at a writer of records.
-        scale_words = max(_SCALE_WORDS, _SCALE_BYTES // self.size)
         record_words = 1 + -(-(COMPLETION_BYTES - 1) // self.size)  # one may begin within a word
         # The first of all reads what is to be compressed
-        read_words = self.config.dma_words or min(DMA_WORDS)
-        words = (read_words, scale_words) * len(rings)
+        words = (read_words(self.config), scale_words(self.config)) * len(rings)
         m.submodules.reads = reads = AxiReadMaster(self.size, words, repeated_bytes(self.config), direct=len(rings))
         m.submodules.writes = writes = AxiWriteMaster(
-            self.size, (_WRITE_WORDS,) * len(rings) + (record_words,), unanswered=read_words // 2 - 1
+            self.size, (_WRITE_WORDS,) * len(rings) + (record_words,), unanswered=unanswered_bursts(self.config)
         )
         m.submodules.record_turns = records = PacketTurns(writer_streams(self.size), len(rings))
         records.join(m, {name: getattr(writes, name)[-1] for name in records.streams})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec import latencies
 from cdu_spec.bitstream import CRC_BYTES
 from cdu_spec.crc import RESIDUE
 
@@ -42,7 +43,7 @@ class CrcChecker(wiring.Component):
     o: stream.Interface
     bad_crc: Signal
 
-    latency = 1
+    latency = latencies.CRC_CHECKER
     #: Number of packets that have not ended.
     depth = 4
 

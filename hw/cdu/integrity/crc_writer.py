@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec import latencies
 from cdu_spec.bitstream import CRC_BYTES
 
 from cdu.integrity.crc_register import CrcRegister
@@ -39,7 +40,7 @@ class CrcWriter(wiring.Component):
     i: stream.Interface
     o: stream.Interface
 
-    latency = 2
+    latency = latencies.CRC_WRITER
     #: Number of packets that have not ended.
     depth = 4
 

@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec import latencies
 from cdu_spec.config import CduConfig
 
 from cdu.parts.barrel import rotate_left, wrapped
@@ -45,7 +46,7 @@ class Collector(wiring.Component):
     turns: stream.Interface
     o: stream.Interface
 
-    latency = 2
+    latency = latencies.COLLECTOR
 
     def __init__(self, config: CduConfig) -> None:
         self.count, self.slice_bytes, self.word_bytes = config.cdus, config.slice_bytes, config.packed_bytes

@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec import latencies
 from cdu_spec.affine import BASE_BITS, CODE_BITS, FRACTION_BITS, MANTISSA_BITS, RECIPROCAL_SHIFT, SEED_BITS, reciprocal
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
@@ -55,7 +56,7 @@ class AffineQuantizer(wiring.Component):
     o: stream.Interface
     busy: Signal
 
-    latency = 4
+    latency = latencies.AFFINE_QUANTIZER
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config

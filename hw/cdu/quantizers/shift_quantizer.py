@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec import latencies
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, SHIFT_BITS, VALUE_BITS
 from cdu_spec.reconstruction import MAX_POINT, POINT_BITS
@@ -61,7 +62,7 @@ class ShiftQuantizer(wiring.Component):
     shifts: Any
     bank: Signal
 
-    latency = 1
+    latency = latencies.SHIFT_QUANTIZER
 
     def __init__(self, config: CduConfig) -> None:
         self.rounding = config.rounding_mode
@@ -124,7 +125,7 @@ class InverseShiftQuantizer(wiring.Component):
     bank: Signal
     point: Signal
 
-    latency = 1
+    latency = latencies.SHIFT_QUANTIZER
 
     def __init__(self, config: CduConfig) -> None:
         self.coefficient_bits = config.coefficient_bits

@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec import latencies
 from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
@@ -61,7 +62,7 @@ class AffineDequantizer(wiring.Component):
     i: stream.Interface
     o: stream.Interface
 
-    latency = 2
+    latency = latencies.AFFINE_DEQUANTIZER
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config

@@ -7,6 +7,7 @@ from functools import partial
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec import latencies
 from cdu_spec.affine import DECODED_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
@@ -61,7 +62,7 @@ class InverseSfpr(wiring.Component):
         self.bits = DECODED_BITS - 1 if config.has_affine else VALUE_BITS
         self.reciprocal_bits = config.used_reciprocal_bits
         self.stages = config.multiplier_stages
-        self.latency = (3 if self.dtype is Dtype.FP32 else 4) + self.stages
+        self.latency = latencies.inverse_sfpr(config)
         super().__init__(
             {
                 "i": In(stream.Signature(ScaledBeat(config))),

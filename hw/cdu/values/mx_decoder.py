@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec import latencies
 from cdu_spec.geometry import LANES
 from cdu_spec.modes import Dtype
 from cdu_spec.mx import MX_FORMATS, SCALE_NAN
@@ -45,7 +46,7 @@ class MxDecoder(wiring.Component):
     i: stream.Interface
     o: stream.Interface
 
-    latency = 1
+    latency = latencies.MX_DECODER
 
     def __init__(self, rows: int = 1) -> None:
         self.lanes = rows * LANES

@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec import latencies
 from cdu_spec.affine import BASE_BITS
 from cdu_spec.config import CduConfig
 
@@ -81,7 +82,7 @@ class ScaleWindows(wiring.Component):
     missing: Signal
     surplus: Signal
 
-    latency = 3
+    latency = latencies.SCALE_WINDOWS
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config

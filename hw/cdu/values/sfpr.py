@@ -9,6 +9,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec import latencies
 from cdu_spec.affine import BASE_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
@@ -76,11 +77,6 @@ def unpack(m: Module, bits: Value, dtype: Dtype, name: str) -> Any:
     return fields
 
 
-def latency(config: CduConfig) -> int:
-    """Cycles from the input of :class:`Sfpr` to its output."""
-    return (4 if config.has_offsets else 3) + config.multiplier_stages
-
-
 class Sfpr(wiring.Component):
     """``q = sat8(round_half_even(x * k))``, exactly, on 8 values per cycle.
 
@@ -112,7 +108,7 @@ class Sfpr(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        self.latency = latency(config)
+        self.latency = latencies.sfpr(config)
         fields = {
             "values": float_beat(config.dtype),
             "scale": FP32_BITS,

@@ -16,6 +16,7 @@ from cdu.transform.idct import Idct
 from cdu.transform.two_way_dct import TwoWayDct
 from cdu.values.inverse_sfpr import InverseSfpr
 from cdu.values.sfpr import Sfpr
+from cdu_spec import latencies
 from cdu_spec.config import CduConfig
 from cdu_spec.dct import constant
 
@@ -76,18 +77,23 @@ def test_a_product_and_what_goes_beside_it_are_in_step(bits, stages):
     [
         (Sfpr, {}, 3),
         (Sfpr, {"multiplier_stages": 1}, 4),
+        (Sfpr, {"modes": ("sfpr", "blpa")}, 4),
         (InverseSfpr, {}, 3),
         (InverseSfpr, {"multiplier_stages": 1}, 4),
+        (InverseSfpr, {"value_format": "bf16"}, 4),
         (Dct, {}, 11),
         (Dct, {"dct_stages": 1}, 13),
         (Idct, {}, 14),
         (Idct, {"dct_stages": 1}, 16),
-        (TwoWayDct, {}, 13),
-        (TwoWayDct, {"dct_stages": 1}, 15),
+        (TwoWayDct, {"duplex": "half"}, 13),
+        (TwoWayDct, {"duplex": "half", "dct_stages": 1}, 15),
     ],
 )
 def test_latency(block, setting, latency):
-    dut, seen = block(CduConfig(**setting)), []
+    config = CduConfig(**setting)
+    known = {Sfpr: latencies.sfpr, InverseSfpr: latencies.inverse_sfpr, Idct: latencies.idct}.get(block, latencies.dct)
+    assert known(config) == latency
+    dut, seen = block(config), []
 
     async def bench(context):
         context.set(dut.i.valid, 1)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cdu.delivery import generator
+from cdu_driver.cycles import SOURCES
 from cdu_spec.config import CONFIGS
 from click.testing import CliRunner
 from command_line import ENTRY
@@ -86,7 +87,7 @@ def test_the_driver_in_c_compiles_beside_the_unit_as_it_is_delivered(tmp_path, m
     result = CliRunner().invoke(ENTRY, words)
     assert result.exit_code == 0, result.output
     sources = ["cdu_example.c", "cdu_dma.c"] if dma else ["cdu_example.c"]
-    assert sorted(path.name for path in tmp_path.glob("cdu_*")) == sorted([*sources, *(["cdu_dma.h"] if dma else [])])
+    assert sorted(path.name for path in tmp_path.glob("cdu_*")) == sorted([*sources, *SOURCES, *(["cdu_dma.h"] if dma else [])])
     assert {Path(line) for line in result.output.splitlines()} == set(tmp_path.iterdir())
     included = f'#define CDU_HEADER "{made.name}.h"'
     options = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]

@@ -3,10 +3,13 @@
 import json
 
 import pytest
+from cdu_driver import job_cycles
 from cdu_offload import network as networks
 from cdu_offload import platform, ratios, unit
 from cdu_offload.network import OffloadActivation
+from cdu_spec import CduConfig
 from cdu_spec.modes import Mode
+from cdu_spec.register_types import Channel
 from cdu_tools.errors import UserError
 
 
@@ -176,3 +179,23 @@ def test_the_anchor_is_met():
 
 def test_every_number_has_a_source():
     assert all(set(fact) == {"value", "source"} and fact["source"] for fact in platform.facts().values())
+
+
+def test_a_unit_with_an_engine_takes_the_cycles_of_its_model(tmp_path):
+    """Job by job, and without a report of its rates; another number of CDUs has rates in proportion."""
+    config = CduConfig(dma_bits=128)
+    path = tmp_path / "synth.json"
+    path.write_text(json.dumps({"blocks": {"array": {"critical_path_ns": 1.25}}}), encoding="utf-8")
+    array, source = unit.described(config, None, None, path, "mine.toml")
+    assert source == f"cycles: the model of the DMA engine at a latency of 40 cycles, clock: {path}"
+    shape, nbytes, packed = (2, 3, 20, 24), 4 * 2 * 3 * 20 * 24, 1500.0
+    for channel in Channel:
+        expected = job_cycles(config, channel, Mode.JPEG_ACT, shape, 1500, 40) * 1.25e-9
+        assert array.job_seconds(channel.value, Mode.JPEG_ACT, shape, nbytes, packed) == pytest.approx(expected)
+        # A port of 16 bytes moves 4 values per cycle
+        assert array.mode_rates[channel.value, "sfpr"] == pytest.approx(4, rel=0.02)
+    doubled = array.resized(2)
+    assert doubled.engine is None
+    assert doubled.mode_rates["compress", "sfpr"] == 2 * array.mode_rates["compress", "sfpr"]
+    with pytest.raises(UserError, match=r"nobody measured --config mine\.toml: give --verify and --synth"):
+        unit.described(config, None, None, None, "mine.toml")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cdu.values.sfpr import FP32_BITS, FP32_EXPONENT_BITS, latency
+from cdu.values.sfpr import FP32_BITS, FP32_EXPONENT_BITS
+from cdu_spec import latencies
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT, VALUE_MAX, VALUE_MIN
@@ -31,7 +32,7 @@ def arithmetic_harness(config: CduConfig, device: BoundDevice, stalls: bool) -> 
     """
     parameters = reference_parameters(config) | {
         "LANES": LANES,
-        "LATENCY": latency(config),
+        "LATENCY": latencies.sfpr(config),
         "STALLS": int(stalls),
         "SCALE_EXPONENT_LIMIT": SCALE_EXPONENT_LIMIT,
     }

@@ -11,6 +11,7 @@ from actcodec.backends.job import DTYPES, Job
 from cdu_driver import JobLostError
 from cdu_spec.bitstream import BitstreamError
 from cdu_spec.config import CduConfig
+from cdu_spec.dma import MEMORY_LATENCY
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Dtype
 from cdu_spec.register_types import Channel
@@ -21,9 +22,6 @@ from cdu_verif.backends.compiled.dma_worker import DmaWorker, Took
 from cdu_verif.backends.compiled.suited import suited
 from cdu_verif.backends.memory_backend import MemoryBackend
 from cdu_verif.backends.unit_backend import check_payload
-
-#: Default latency of the simulated memory in cycles.
-DEFAULT_LATENCY = 40
 
 
 class DmaBackend(MemoryBackend):
@@ -44,7 +42,7 @@ class DmaBackend(MemoryBackend):
     Raises UnsuitedUnitError for a job that the unit was not built for.
     """
 
-    def __init__(self, config: CduConfig, latency: int = DEFAULT_LATENCY, *, every_format: bool = False) -> None:
+    def __init__(self, config: CduConfig, latency: int = MEMORY_LATENCY, *, every_format: bool = False) -> None:
         if not config.dma_bits:
             raise UserError(f"unit {config.unit_name} has no DMA engine: use a configuration with dma_bits")
         if latency < 0:

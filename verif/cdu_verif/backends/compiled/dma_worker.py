@@ -10,6 +10,7 @@ import numpy.typing as npt
 from actcodec.backends.job import Job, padded_view
 from cdu_driver import DriverError, JobLostError, open_ring, run
 from cdu_spec.bitstream import SHIFT_TABLE_BYTES, pack_shifts
+from cdu_spec.coding import coder_of
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import (
     COMPLETION_BYTES,
@@ -21,7 +22,7 @@ from cdu_spec.dma import (
     row_major_strides,
     tensor_extents,
 )
-from cdu_spec.modes import Mode
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.register_types import REGISTER_BITS, Channel
 
 from cdu_verif.backends.compiled import library
@@ -53,6 +54,12 @@ class Took:
         Cycles in the record: from START to the last byte in memory.
     waited
         Cycles from the write of TAIL to the interrupt, which includes fetching the descriptor and writing the record.
+    shape
+        Shape of the tensor.
+    addresses
+        Addresses of tensor, payload and scales.
+    coder
+        Coder of the blocks in mode jpeg-act.
     """
 
     channel: Channel
@@ -61,6 +68,9 @@ class Took:
     payload_bytes: int
     cycles: int
     waited: int
+    shape: tuple[int, ...]
+    addresses: tuple[int, int, int]
+    coder: Coder
 
 
 class _Registers:
@@ -150,7 +160,9 @@ class DmaWorker:
         record = Completion.unpack(self._memory[places["completion"]])
         self._check(job, record, descriptor.tag)
         packed = record.bytes if channel is Channel.COMPRESS else payload_bytes
-        self._notify(Took(channel, job.mode, values, packed, record.cycles, waited))
+        addresses = descriptor.tensor, descriptor.payload, descriptor.scales
+        took = Took(channel, job.mode, values, packed, record.cycles, waited, tuple(shape), addresses, coder_of(job.how))
+        self._notify(took)
         return record, self._memory[places[taken]]
 
     def _ring(self, channel: Channel, most: int) -> int:
