@@ -15,11 +15,16 @@ from cdu_tools.errors import UserError
 
 def test_releases(monkeypatch):
     check_version()
-    for version in ("2.10.1", "3.13.0+cpu"):
+    for version in ("2.10.1", "2.12.1", "2.15.0", "3.13.0+cpu"):
         monkeypatch.setattr(torch, "__version__", version)
         message = f"not tested with torch {version.replace('+', '.')}.*: use torch {' or '.join(TESTED)}, or"
         with pytest.raises(UserError, match=message):
             check_version()
+
+
+def test_the_page_names_the_releases():
+    page = " ".join((Path(__file__).parents[4] / "docs/user/plugin.md").read_text().split())
+    assert f"It needs torch {' or '.join(TESTED)}" in page
 
 
 def test_private_names_stand_in_one_file():
