@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from cdu_tools.errors import UserError
@@ -12,6 +13,8 @@ from scipy.sparse import hstack, lil_array
 
 #: Seconds that the solver may take; the best choice found until then is taken.
 MOST_SECONDS = 10.0
+#: Part of the greatest loss below which a sum of losses is too small for the solver to tell from others.
+_COARSE = 0.01
 
 
 @dataclass(frozen=True)
@@ -75,19 +78,24 @@ def choose(items: Sequence[Item], others: Sequence[int], budget: int, most_work:
                 weights[row, starts[number] : starts[number + 1]] = [option.nbytes for option in item.options]
     weights[len(moments), :] = [option.work for option in options]
     bounds = np.array([budget - others[moment] for moment in moments] + [most_work], dtype=float)
-    scale = max((option.loss for option in options), default=0.0) or 1.0
+    losses, scale = np.array([option.loss for option in options]), max(option.loss for option in options) or 1.0
     # A little of the bytes breaks ties: of two choices with one loss the smaller one is taken.
     total = sum(max(option.nbytes for option in item.options) for item in items) or 1
-    costs = [option.loss / scale + 1e-9 * option.nbytes / total + 1e-9 * option.work / (most_work or 1.0) for option in options]
+    ties = np.array([1e-9 * option.nbytes / total + 1e-9 * option.work / (most_work or 1.0) for option in options])
     constraints = [LinearConstraint(picks.tocsr(), 1, 1), LinearConstraint(weights.tocsr(), -np.inf, bounds)]
     limits = {"time_limit": MOST_SECONDS, "mip_rel_gap": 1e-3}
-    found = milp(costs, integrality=np.ones(len(options)), bounds=Bounds(0, 1), constraints=constraints, options=limits)
-    if found.x is None:
-        raise TooLittleError(budget, _floor(weights, picks, bounds, budget, limits))
-    picked = []
-    for number, item in enumerate(items):
-        picked.append(item.options[int(np.argmax(found.x[starts[number] : starts[number + 1]]))])
-    return picked
+    taken = np.ones(len(options))
+    while True:
+        costs = np.minimum(losses / scale, 1.0) + ties
+        found = milp(costs, integrality=np.ones(len(options)), bounds=Bounds(0, taken), constraints=constraints, options=limits)
+        if found.x is None:
+            raise TooLittleError(budget, _floor(weights, picks, bounds, budget, limits))
+        picked = [start + int(np.argmax(found.x[start:end])) for start, end in pairwise(starts)]
+        loss = losses[picked].sum()
+        if not 0 < loss < _COARSE * scale:
+            return [options[place] for place in picked]
+        # The solver sees no differences of so small losses: once more, without what alone would lose more.
+        scale, taken = loss, (losses <= loss).astype(float)
 
 
 def _floor(weights: lil_array, picks: lil_array, bounds: np.ndarray, budget: int, limits: dict[str, float]) -> int:
