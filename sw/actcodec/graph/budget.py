@@ -3,37 +3,49 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 from torch import fx
 from torch.utils.flop_counter import flop_registry
 
 from actcodec.graph.choices import LEAST_BYTES, Choices, action_of, allowed
 from actcodec.graph.formats import format_of
-from actcodec.graph.partition import KEEP, RECOMPUTE, Saved
+from actcodec.graph.partition import KEEP, RECOMPUTE, Action, Saved
 from actcodec.graph.plan import Item, Option, TooLittleError, choose
-from actcodec.graph.survey import Part, Survey
+from actcodec.graph.survey import Survey
 from actcodec.graph.timeline import BACKWARD, FORWARD
 
-#: A peak may differ from the budget by so much of it.
+#: A peak may be below the budget by so much of it before another choice is looked for.
 TOLERANCE = 0.02
-#: Choices whose peak is predicted before one is compiled, at most.
-MOST_GUESSES = 8
+#: Part of a peak by which that of the next choice is lower.
+_STEP = 0.01
+#: Choices that are tried for a peak, at most, and for the least one.
+_MOST_GUESSES, _LEAST_GUESSES = 3, 3
+_BEYOND_NEED = 1 << 50  #: bytes
 
 
 @dataclass(frozen=True)
 class Row:
     """One kept value in a report."""
 
-    part: int
     saved: Saved
     key: tuple[str, int]
     item: Item
     chosen: Option | None = None
+
+
+@dataclass(frozen=True)
+class _Told:
+    """The step with a choice, as the graphs that it makes tell without a compiler."""
+
+    choices: Choices
+    rows: list[Row]  #: all kept values, as they are chosen
+    others: list[int]  #: bytes of everything else at each moment
+    peak: int
+    work: float  #: floating-point operations of products
 
 
 class Budget:
@@ -50,55 +62,73 @@ class Budget:
     """
 
     def __init__(self, survey: Survey, formats: Sequence[str], recompute: float) -> None:
-        self._survey, self._default = survey, formats[0]
-        self.rows: list[Row] = []
-        self.others: list[int] = []
-        losses, counts = survey.losses(), Counter[str]()
-        reference = Choices(formats[0])
-        backwards: list[tuple[list[int], int]] = []
-        spans: list[tuple[int, Saved, int, int, list[Option], int]] = []
-        work = 0.0
-        kept_before = 0
-        starts: list[int] = []
+        self._survey, self._formats = survey, formats
+        self._losses = survey.losses()
+        self._known: dict[str, _Told] = {}
+        self._first = Choices(_usual(formats))
+        self._smallest: Choices | None = None
+        self._most_work = recompute * self._told(self._first).work
+
+    def _told(self, choices: Choices) -> _Told:
+        """Follow the step with a choice, once for each."""
+        key = repr(choices)
+        if key not in self._known:
+            self._known[key] = self._followed(choices)
+        return self._known[key]
+
+    def _followed(self, choices: Choices) -> _Told:
+        survey, chosen, counts = self._survey, Counter[str](), Counter[str]()
+        rows: list[Row] = []
+        others: list[int] = []
+        backwards: list[tuple[list[int], list[tuple[Saved, int, int, list[Option], Option]]]] = []
+        work, kept, peak, kept_before = 0.0, 0, 0, 0
         for number, part in enumerate(survey.parts):
-            pair, saved, line = part.timeline(lambda values: [action_of(one) for one in reference.of(values)])
+            names: list[str] = []
+
+            def actions(values: Sequence[Saved], names: list[str] = names) -> list[Action]:
+                names += choices.of(values, chosen)
+                return [action_of(name) for name in names]
+
+            pair, saved, line = part.timeline(actions)
             work += sum(map(flops, pair.forward.nodes)) + sum(map(flops, pair.backward.nodes))
-            options = [self._options(one, formats, losses[number].get(one.name, {})) for one in saved]
-            inside = [
-                next((o.nbytes for o in options[i] if o.action == allowed(one, formats[0])), one.nbytes)
-                for i, one in enumerate(saved)
-            ]
+            options = [self._options(one, self._losses[number].get(one.name, {})) for one in saved]
+            picked = [_option(some, name) for some, name in zip(options, names, strict=True)]
+            inside = [one.nbytes for one in picked]
             forward = [moment for moment in line.moments if moment.phase == FORWARD]
             backward = [moment for moment in line.moments if moment.phase == BACKWARD]
             births = _places(pair.forward, [moment.node for moment in forward], [[one.node] for one in saved])
             deaths = _places(pair.backward, [moment.node for moment in backward], [_readers(pair, one) for one in saved])
-            starts.append(len(self.others))
+            start = len(others)
             for place, moment in enumerate(forward):
                 mine = sum(size for size, birth in zip(inside, births, strict=True) if birth <= place)
-                self.others.append(moment.live - mine + kept_before + part.around[0])
+                others.append(moment.live - mine + kept_before + part.around[0])
+                peak = max(peak, moment.live + kept + part.around[0])
             rest = []
             for place, moment in enumerate(backward):
                 mine = sum(size for size, death in zip(inside, deaths, strict=True) if place <= death)
                 rest.append(moment.live - mine + kept_before + part.around[1])
-            backwards.append((rest, number))
-            for one, birth, death, choices in zip(saved, births, deaths, options, strict=True):
-                spans.append((number, one, starts[-1] + birth, death, choices, counts[one.key]))
-                counts[one.key] += 1
+                peak = max(peak, moment.live + kept + part.around[1])
+            lives = [start + birth for birth in births]
+            backwards.append((rest, list(zip(saved, lives, deaths, options, picked, strict=True))))
+            kept += line.kept
             kept_before += max(line.kept - sum(inside), 0)
-        self.others.append(kept_before + survey.between)
-        ends: dict[int, int] = {}
-        for rest, number in reversed(backwards):
-            ends[number] = len(self.others)
-            self.others += rest
-        for number, one, first, death, choices, count in spans:
-            self.rows.append(Row(number, one, (one.key, count), Item(tuple(choices), first, ends[number] + death)))
-        self._most_work = recompute * work
+        others.append(kept_before + survey.between)
+        peak = max(peak, kept + survey.between)
+        ends: list[int] = []
+        for rest, _ in reversed(backwards):
+            ends.insert(0, len(others))
+            others += rest
+        for end, (_, values) in zip(ends, backwards, strict=True):
+            for one, first, death, some, option in values:
+                rows.append(Row(one, (one.key, counts[one.key]), Item(tuple(some), first, end + death), option))
+                counts[one.key] += 1
+        return _Told(choices, rows, others, peak, work)
 
-    def _options(self, saved: Saved, formats: Sequence[str], losses: dict[str, float]) -> list[Option]:
+    def _options(self, saved: Saved, losses: dict[str, float]) -> list[Option]:
         found = []
-        for name in formats:
-            if allowed(saved, name) == name:
-                found.append(Option(name, int(format_of(name).nbytes(saved.value)), losses.get(name, 0.0)))
+        for name in self._formats:
+            if allowed(saved, name) == name and (nbytes := int(format_of(name).nbytes(saved.value))) < saved.nbytes:
+                found.append(Option(name, nbytes, losses.get(name, 0.0)))
         found.append(Option(KEEP, saved.nbytes, 0.0))
         steps = saved.recomputed
         if steps and saved.nbytes >= LEAST_BYTES:
@@ -108,84 +138,88 @@ class Budget:
     def choices(self, nbytes: int, error: float) -> tuple[Choices, list[Row]]:
         """Return the best choice of a predicted peak, times ``error``, within a budget; of the least peak if none is within.
 
-        The programme knows bytes of other values as they are with the first format. The graphs of what it picks tell the peak
-        itself, by which it is corrected.
+        More bytes never bring a lower predicted peak or a greater error than fewer: all budgets choose among the same choices.
         """
-        scale, low, high = 1.0, 0.0, inf
-        found: list[tuple[int, Choices, list[Row]]] = []
-        for _ in range(MOST_GUESSES):
+        best = min(self._ladder, key=lambda one: preference(int(error * one.peak), nbytes, one.rows))
+        return best.choices, best.rows
+
+    @cached_property
+    def _ladder(self) -> list[_Told]:
+        """Follow choices from that of the least error to that of the least peak, with peaks about :data:`_STEP` apart."""
+        told = self._told(self._picked(self._told(self._first), _BEYOND_NEED))
+        least = self._told(self._least())
+        target = float(told.peak)
+        while (target := (1 - _STEP) * target) > least.peak:
+            told = self._below(told, target) or self._below(least, target) or told
+        return list(self._known.values())
+
+    def _below(self, told: _Told, target: float) -> _Told | None:
+        """Return what a choice of a peak of at most ``target`` tells, None if none is found.
+
+        The programme knows bytes of other values as they are with a choice that is near. As they change with the choice, the
+        budget that it is given is corrected by what it missed.
+        """
+        given = target
+        for _ in range(_MOST_GUESSES):
             try:
-                choices, rows = self._picked(nbytes, scale)
-                is_least = False
+                found = self._told(self._picked(told, int(given)))
             except TooLittleError:
-                choices, rows = self._least()
-                is_least = True
-            peak = int(error * self.peak(choices))
-            found.append((peak, choices, rows))
-            if abs(peak - nbytes) <= TOLERANCE * nbytes or (peak <= nbytes and keeps_all(rows)) or (peak > nbytes and is_least):
-                break
-            low, high = (scale, high) if peak > nbytes else (low, scale)
-            wanted = low if is_least else self._scale(rows, peak)
-            between = (low + high) / 2 if low and high < inf else scale * peak / nbytes
-            scale = wanted if low < wanted < high else between
-        return min(found, key=lambda one: preference(one[0], nbytes, one[2]))[1:]
+                return None
+            if found.peak <= target:
+                return found
+            given -= found.peak - target
+        return None
 
     def peak(self, choices: Choices) -> int:
         """Return the peak of the step with a choice, as the graphs that it makes tell without a compiler."""
-        return self._peak(choices, _told_peaks)
+        return self._told(choices).peak
 
     def scheduled_peak(self, choices: Choices) -> int:
         """Return the peak of the step with a choice in inductor's own schedule, which takes longer to find."""
-        return self._peak(choices, Part.scheduled_peaks)
-
-    def _peak(self, choices: Choices, peaks: Callable[[Part, Callable[..., Any]], tuple[int, int, int]]) -> int:
         counts, kept, peak = Counter[str](), 0, 0
         for part in self._survey.parts:
-            forward, backward, mine = peaks(part, lambda saved: [action_of(name) for name in choices.of(saved, counts)])
+            forward, backward, mine = part.scheduled_peaks(
+                lambda saved: [action_of(name) for name in choices.of(saved, counts)]
+            )
             peak = max(peak, kept + forward + part.around[0], kept + backward + part.around[1])
             kept += mine
         return max(peak, kept + self._survey.between)
 
-    def _picked(self, nbytes: int, scale: float) -> tuple[Choices, list[Row]]:
-        """Return the best choice within a budget if all that is not kept has ``scale`` times its bytes."""
-        items = [row.item for row in self.rows]
-        picked = choose(items, [int(scale * other) for other in self.others], nbytes, self._most_work)
-        rows = [Row(row.part, row.saved, row.key, row.item, one) for row, one in zip(self.rows, picked, strict=True)]
-        return Choices(self._default, {row.key: row.chosen.action for row in rows if row.chosen}), rows
+    def _picked(self, told: _Told, nbytes: int) -> Choices:
+        """Return the best choice within a budget if all that is not kept has its bytes as it is told."""
+        picked = choose([row.item for row in told.rows], told.others, nbytes, self._most_work)
+        actions = {row.key: one.action for row, one in zip(told.rows, picked, strict=True)}
+        return Choices(self._first.default, actions)
 
-    def _least(self) -> tuple[Choices, list[Row]]:
-        """Return the choice of the least peak, as the programme sees it."""
-        try:
-            return self._picked(0, 1.0)
-        except TooLittleError as too_little:
-            return self._picked(too_little.least, 1.0)
+    def _least(self) -> Choices:
+        """Return the choice of the least peak, as the programme sees it after each of a few choices."""
+        if self._smallest is None:
+            choices, found = self._first, list[Choices]()
+            for _ in range(_LEAST_GUESSES):
+                told = self._told(choices)
+                try:
+                    choices = self._picked(told, 0)
+                except TooLittleError as too_little:
+                    choices = self._picked(told, too_little.least)
+                found.append(choices)
+            self._smallest = min(found, key=self.peak)
+        return self._smallest
 
-    def _scale(self, rows: Sequence[Row], peak: int) -> float:
-        """Return the scale with which the programme sees a choice have a peak."""
-        kept = np.zeros(len(self.others))
-        for row in rows:
-            assert row.chosen is not None
-            kept[row.item.first : row.item.last + 1] += row.chosen.nbytes
-        others = np.array(self.others, dtype=float)
-        low, high = 0.0, 4.0
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (middle, high) if (middle * others + kept).max() < peak else (low, middle)
-        return high
+
+def _usual(formats: Sequence[str]) -> str:
+    """Return the format of values that the survey has not seen: the finest of at most 8 bits, the first of all if none is."""
+    return next((name for name in formats if name != "int16"), formats[0])
+
+
+def _option(options: Sequence[Option], action: str) -> Option:
+    """Return the option of an action; what has none is kept."""
+    return next((one for one in options if one.action == action), next(one for one in options if one.action == KEEP))
 
 
 def preference(peak: int, nbytes: int, rows: Sequence[Row]) -> tuple[bool, float, int]:
     """Return what is less for a better choice: one within the budget, with the least error of the gradient; else the peak."""
     loss = sum(row.chosen.loss for row in rows if row.chosen is not None)
-    return (True, peak, 0) if peak > nbytes * (1 + TOLERANCE) else (False, loss, peak)
-
-
-def _told_peaks(part: Part, choose: Callable[..., Any]) -> tuple[int, int, int]:
-    _, _, line = part.timeline(choose)
-    forward, backward = (
-        max((one.live for one in line.moments if one.phase == phase), default=0) for phase in (FORWARD, BACKWARD)
-    )
-    return forward, backward, line.kept
+    return (True, peak, 0) if peak > nbytes else (False, loss, peak)
 
 
 def keeps_all(rows: Sequence[Row]) -> bool:
@@ -205,7 +239,9 @@ def flops(node: fx.Node) -> float:
 
 def _readers(pair: Any, saved: Saved) -> list[fx.Node]:
     taken = pair.coded.get(saved.name) or [one for one in [pair.taken(saved.node)] if one is not None]
-    return [user for one in taken for user in one.users]
+    readers = [user for one in taken for user in one.users]
+    # Bytes of a value that is computed again, if it were kept, would count until the end.
+    return readers or [pair.backward.output_node()]
 
 
 def _places(graph: fx.Graph, moments: Sequence[str], wanted: Sequence[Sequence[fx.Node]]) -> list[int]:

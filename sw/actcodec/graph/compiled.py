@@ -27,9 +27,11 @@ from actcodec.graph.survey import Survey
 from actcodec.graph.torch_private import CompilerError, check_version, inductor, partitioner
 
 #: Formats to choose among under a budget, from the finest to the coarsest.
-FORMATS = ("int8", "int6", "int5", "int4-group", "int4")
+FORMATS = ("int16", "int8", "int6", "int5", "int4-group", "int4")
 #: Times that a choice is compiled and measured, at most.
 MOST_TRIES = 4
+#: Share of a budget that is left, as a peak is predicted no better.
+_MARGIN = 0.003
 
 Step = Callable[[], object]
 
@@ -141,18 +143,18 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
         tried: list[Compiled] = []
         error = 1.0
         for _ in range(MOST_TRIES):
-            choices, rows, told = _scheduled(plan, nbytes, error)
+            choices, rows, told = _scheduled(plan, nbytes, error * (1 + _MARGIN))
             if any(choices == one.choices for one in tried):
                 break
             found = Compiled(model, choices, parts, rows)
             step()
             found.peak = _measured(model, step, device)
             tried.append(found)
-            if abs(found.peak - nbytes) <= TOLERANCE * nbytes or (found.peak <= nbytes and keeps_all(rows)):
+            if (1 - TOLERANCE) * nbytes <= found.peak <= nbytes or (found.peak <= nbytes and keeps_all(rows)):
                 break
             error = found.peak / told
         best = min(tried, key=lambda one: preference(one.peak or 0, nbytes, one.rows))
-        if best.peak is not None and best.peak > nbytes * (1 + TOLERANCE):
+        if best.peak is not None and best.peak > nbytes:
             raise TooLittleError(nbytes, best.peak)
         if best is not found:
             best = Compiled(model, best.choices, parts, best.rows, best.peak)
@@ -170,7 +172,7 @@ def _scheduled(plan: Budget, nbytes: int, error: float) -> tuple[Choices, list[R
             break
         peak = plan.scheduled_peak(choices)
         found.append((choices, rows, peak))
-        if abs(error * peak - nbytes) <= TOLERANCE * nbytes or (error * peak <= nbytes and keeps_all(rows)):
+        if (1 - TOLERANCE) * nbytes <= error * peak <= nbytes or (error * peak <= nbytes and keeps_all(rows)):
             break
         told = error * peak / plan.peak(choices)
     return min(found, key=lambda one: preference(int(error * one[2]), nbytes, one[1]))

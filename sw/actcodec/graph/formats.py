@@ -18,14 +18,16 @@ from actcodec.graph.windows import Windows
 
 __all__ = ["FORMATS", "Format", "Layout", "format_of", "layout_of"]
 
-_INTEGER_BITS = (8, 6, 5, 4)
+_ROW_BITS = (16, 8, 6, 5, 4)
+_GROUP_BITS = (8, 6, 5, 4)
 _COLUMN_BITS = (8, 6, 4)  # with 5 bits only rows of 128 values would fit
 _WINDOW_BITS = (2, 4)
 #: Every format by its name.
 FORMATS: Mapping[str, Format] = {
     form.name: form
     for form in (
-        *(kind(bits) for kind in (IntegerRows, IntegerGroups) for bits in _INTEGER_BITS),
+        *map(IntegerRows, _ROW_BITS),
+        *map(IntegerGroups, _GROUP_BITS),
         *(IntegerColumns(bits) for bits in _COLUMN_BITS),
         *(Mx(name) for name in MX_FORMATS),
         Nvfp4(),

@@ -1,9 +1,9 @@
-"""Integers of 8, 6, 5 and 4 bits with a scale for a row, for a group in a row, or for a group in a column.
+"""Integers of 16, 8, 6, 5 and 4 bits with a scale for a row, for a group in a row, or for a group in a column.
 
-With m, the greatest magnitude of what shares a scale, and h = 127, 31, 15 or 7, a value x is kept as ``round(x / m * h)``, ties
-to even, and a code q stands for ``q / h * m``: float32 operations in this order. m is kept in the format of the tensor, in
-which it is exact. Only groups of float32 values keep it in bfloat16, rounded toward zero, so that nothing becomes infinite;
-what exceeds it saturates. Infinity and NaN make everything that shares their scale NaN or infinite.
+With m, the greatest magnitude of what shares a scale, and h = 32767, 127, 31, 15 or 7, a value x is kept as
+``round(x / m * h)``, ties to even, and a code q stands for ``q / h * m``: float32 operations in this order. m is kept in the
+format of the tensor, in which it is exact. Only groups of float32 values keep it in bfloat16, rounded toward zero, so that
+nothing becomes infinite; what exceeds it saturates. Infinity and NaN make everything that shares their scale NaN or infinite.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from actcodec.graph.planes import codes_per_byte, pack_planes, plane_bytes, unpa
 
 #: Values of the shortest row that has a scale of its own: a map of 7x7, not a row of 32 in one.
 _LEAST_ROW = 48
+_BYTE = 8
 #: The bits of a float32 pattern that bfloat16 has.
 _BFLOAT16 = -1 << 16
 
@@ -31,14 +32,14 @@ _BFLOAT16 = -1 << 16
 class Integers(Format):
     """Symmetric integers; float32, bfloat16 or float16, dense, with long enough last axes of known sizes."""
 
-    bits: int  #: 8, 6, 5 or 4
+    bits: int  #: 16, 8, 6, 5 or 4
 
     def fits(self, value: Tensor) -> bool:
         """Implement :class:`Format`."""
         return value.dtype in FLOATS and is_dense(value) and self._blocks(layout_of(value)) is not None
 
     def pack(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Return planes of codes, then the greatest magnitudes."""
+        """Return planes of codes, those of 16 bits as their higher and their lower byte, then the greatest magnitudes."""
         layout = layout_of(x)
         blocks = self._known_blocks(layout)
         # Maxima of float32: inductor's C++ for several bfloat16 ones in a kernel does not compile (torch 2.13).
@@ -47,16 +48,21 @@ class Integers(Format):
         codes = (values / torch.where(greatest > 0, greatest, 1.0) * self._top).round()
         if kept.dtype != x.dtype:
             codes = codes.clamp(-self._top, self._top)
-        if self.bits == torch.iinfo(torch.int8).bits:
+        if self.bits == _BYTE:
             return codes.to(torch.int8), kept
+        if self.bits == 2 * _BYTE:  # two bytes: inductor makes no vectors of int16
+            higher = (codes / (1 << _BYTE)).floor()
+            return higher.to(torch.int8), (codes - higher * (1 << _BYTE)).to(torch.uint8), kept
         return *pack_planes((codes + self._top).to(torch.uint8), self.bits, blocks.parts), kept
 
     def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
         """Implement :class:`Format`."""
         *planes, kept = parts
         blocks = self._known_blocks(value)
-        if self.bits == torch.iinfo(torch.int8).bits:
+        if self.bits == _BYTE:
             codes = planes[0].to(torch.float32)
+        elif self.bits == 2 * _BYTE:
+            codes = planes[0].to(torch.float32) * (1 << _BYTE) + planes[1].to(torch.float32)
         else:
             codes = unpack_planes(tuple(planes), self.bits, blocks.parts).to(torch.float32) - self._top
         values = quotient(codes, self._top) * kept.to(torch.float32)
@@ -75,7 +81,7 @@ class Integers(Format):
 
     @property
     def _parts(self) -> int:
-        return codes_per_byte(self.bits)
+        return codes_per_byte(self.bits) if self.bits < _BYTE else 1
 
     def _known_blocks(self, layout: Layout) -> Blocks:
         blocks = self._blocks(layout)
@@ -102,7 +108,7 @@ class Integers(Format):
 
 @dataclass(frozen=True)
 class IntegerRows(Integers):
-    """A scale for the last axis in memory, or for several where it is short: ``int8``, ``int6``, ``int5``, ``int4``."""
+    """A scale for the last axis in memory, or for several where it is short: ``int16``, ``int8``, ``int6`` and the like."""
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -9,7 +9,7 @@ from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from actcodec.graph.timeline import hint, is_view
-from actcodec.graph.torch_private import OpOverload, decompositions, saved_output
+from actcodec.graph.torch_private import OpOverload, decompositions, descriptions, saved_output
 
 
 class GraphPair:
@@ -32,7 +32,7 @@ class GraphPair:
         values = list(end.args[0])  # type: ignore[arg-type]
         self.returned: list[Any] = values[:outputs]
         self._kept: list[Any] = values[outputs:]
-        self._descriptions = list(end.meta["desc"])[:outputs]
+        self._descriptions = descriptions(end, outputs)
         self._taken = {node.name: node for node in self.backward.find_nodes(op="placeholder")}
         inputs = self.forward.find_nodes(op="placeholder")
         #: inputs that are parameters or buffers

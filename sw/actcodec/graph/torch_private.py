@@ -32,6 +32,7 @@ __all__ = [
     "compile_parts",
     "compiles_recurrent_layers",
     "decompositions",
+    "descriptions",
     "fusion_limits",
     "inductor",
     "joint_graphs",
@@ -205,6 +206,11 @@ def partitioner_base() -> type:
     from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
     return CustomPartitionerFn
+
+
+def descriptions(end: fx.Node, count: int) -> list[object]:
+    """Return torch's descriptions of the first outputs of a forward: None where it has lost them (2.14, random numbers)."""
+    return list(end.meta.get("desc", [None] * count))[:count]
 
 
 def saved_output(value: object, index: int) -> object:

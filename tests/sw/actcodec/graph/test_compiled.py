@@ -84,7 +84,7 @@ def test_budgets_are_kept_by_one_compilation_each_and_more_bytes_are_no_worse(ex
         peak = measured(model)
         assert handle.peak == peak
         assert next(bytes_ for choices, bytes_ in told if choices == handle.choices) == pytest.approx(peak, rel=0.02)
-        assert peak <= 1.02 * share * exact[1]
+        assert peak <= share * exact[1]
         assert len(handle.report().splitlines()) == len(handle.rows) + 1
         found.append((peak, 1 - cosine(exact[0], gradients(model))))
     assert len(tried) == len(found)
@@ -154,7 +154,8 @@ def golden(model, x, action_of):
 @pytest.mark.parametrize("share", [0.5, 0.61])
 def test_the_gradient_under_a_budget_is_that_of_eager_steps_on_what_formats_bring_back(exact, share):
     model = Net()
-    handle = actcodec.compiled(model, budget=share, step=step_of(model))
+    # The error of 16 bits is less than what sums in another order bring.
+    handle = actcodec.compiled(model, compiled.FORMATS[1:], budget=share, step=step_of(model))
     actions = {(row.saved.module, row.saved.operation): row.chosen.action for row in handle.rows}
 
     def action_of(module, operation):

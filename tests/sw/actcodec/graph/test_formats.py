@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 
 import numpy as np
@@ -204,8 +205,7 @@ def truncated(m: NDArray[np.float32]) -> NDArray[np.float32]:
     return (m.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
-@pytest.mark.parametrize("bits", [8, 6, 4])
-@pytest.mark.parametrize("kind", ["", "-group", "-columns"])
+@pytest.mark.parametrize(("bits", "kind"), [(16, ""), *itertools.product((8, 6, 4), ("", "-group", "-columns"))])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_integers_are_their_definition(bits: int, kind: str, dtype: torch.dtype) -> None:
     x = values((4, 64, 96), dtype)
@@ -229,7 +229,7 @@ def test_integers_are_their_definition(bits: int, kind: str, dtype: torch.dtype)
     assert same(rebuilt(f"int{bits}{kind}", x), expected)
 
 
-@pytest.mark.parametrize("bits", [8, 6, 4])
+@pytest.mark.parametrize("bits", [16, 8, 6, 4])
 def test_rows_of_an_odd_length_share_bytes_with_other_rows(bits: int) -> None:
     x = values((2, 16, 7, 7))
     rows = x.reshape(32, 49).numpy()

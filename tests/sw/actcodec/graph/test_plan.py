@@ -49,6 +49,21 @@ def test_the_choice_is_the_best_of_all(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
+def test_losses_far_below_the_greatest_are_told_apart(seed):
+    numbers = np.random.default_rng(seed)
+    sizes, losses = numbers.integers(40, 400, 7), 1e-11 * numbers.random(7)
+    items = [
+        Item((Option("int4", n // 8, 1.0), Option("int16", n // 2, loss), Option("keep", int(n), 0.0)), 0, 0)
+        for n, loss in zip(sizes, losses, strict=True)
+    ]
+    found = list(all_choices(items, [0], 0.0))
+    for share in (0.55, 0.65, 0.75, 0.85, 0.95):
+        budget = int(share * sizes.sum())
+        best = min(loss for peak, loss in found if peak <= budget)
+        assert sum(option.loss for option in choose(items, [0], budget, 0.0)) == pytest.approx(best, rel=2e-3, abs=0.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
 def test_the_least_budget_is_named_and_is_enough(seed):
     items, others = items_of(seed, 5, 7)
     least = min(peak for peak, _ in all_choices(items, others, 6.0))

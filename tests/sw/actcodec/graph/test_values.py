@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 #: Formats of each kind, and one that this shape does not suit.
 NAMES = (
+    "int16",
     "int8",
     "int5",
     "int4-group",
