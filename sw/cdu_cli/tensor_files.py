@@ -147,8 +147,10 @@ def _rest(path: Path, file: BinaryIO, begin: bytes, limit: int) -> bytes:
 
 def _archive(path: Path, whole: bytes | None, limit: int, mapped: MappedFiles | None) -> Mapping[str, Load]:
     with zipfile.ZipFile(path if whole is None else io.BytesIO(whole)) as archive:
-        names = archive.namelist()
-        (order,) = [archive.read(name) for name in names if Path(name).name == _TORCH_ORDER][:1] or [_ORDER]
+        names, order = archive.namelist(), _ORDER
+        for name in [name for name in names if Path(name).name == _TORCH_ORDER][:1]:
+            with archive.open(name) as file:
+                order = file.read(len(_ORDER) + 1)
     if any(Path(name).name == _TORCH_INDEX for name in names):
         # In the byte order of another machine, the values of the file are not those of the tensors.
         return _torch(path, whole, limit, mapped if order == _ORDER else None)

@@ -1,7 +1,7 @@
 """Performance model of a unit: cycles of a job by shape, mode, bytes of the payload and latency of memory.
 
 The model is ``cdu_cycles.hpp``, which ``cdu generate`` writes beside NAME.v with two files that it includes and the numbers of
-the unit, NAME_cycles.hpp. This module makes these numbers, from the configuration and :mod:`cdu_spec.latencies`, and compiles
+the unit, NAME_timing.hpp. This module makes these numbers, from the configuration and :mod:`cdu_spec.latencies`, and compiles
 the same files for Python once per machine.
 """
 
@@ -29,6 +29,7 @@ from cdu_tools.errors import UserError
 SOURCES = {f"cdu_{path.name}": path for path in sorted((Path(__file__).parent / "c").glob("cycles*.hpp"))}
 
 _MODES = 16
+_MOST_BYTES = 1 << 30
 _OPTIONS = ("-O2", "-std=c++17", "-fPIC", "-shared", "-Wall", "-Wextra")
 _DOOR = """\
 #include "cdu_cycles.hpp"
@@ -48,7 +49,7 @@ def _numbers(*names: str) -> tuple[tuple[str, Any], ...]:
 
 
 class _Mode(ctypes.Structure):
-    """``ModeTiming`` of cdu_cycles.hpp."""
+    """``ModeTiming`` of cdu_cycles_unit.hpp."""
 
     _fields_ = (
         *_numbers(
@@ -63,7 +64,7 @@ class _Mode(ctypes.Structure):
 
 
 class _Unit(ctypes.Structure):
-    """``UnitTiming`` of cdu_cycles.hpp."""
+    """``UnitTiming`` of cdu_cycles_unit.hpp."""
 
     _fields_ = (
         *_numbers("cdus", "buffered", "value_bytes", "port_rows", "packed_bytes"),
@@ -73,7 +74,7 @@ class _Unit(ctypes.Structure):
 
 
 class _Job(ctypes.Structure):
-    """``JobTiming`` of cdu_cycles.hpp."""
+    """``JobTiming`` of cdu_cycles_unit.hpp."""
 
     _fields_ = (
         *_numbers("direction", "mode"),
@@ -108,7 +109,7 @@ def job_cycles(
     shape
         Shape of the tensor, as in :class:`~cdu_spec.matrix_view.MatrixView`.
     payload_bytes
-        Bytes of the payload, 1 or more, with its CRC if it has one.
+        Bytes of the payload, 1 to 2**30, with its CRC if it has one.
     latency
         Cycles beyond the least that memory takes to answer, 0 or more; None for the unit without its engine.
     coder
@@ -116,16 +117,16 @@ def job_cycles(
     addresses
         Addresses of tensor, payload and scales.
 
-    Raises UserError for a mode or a coder that the unit does not have, decompression of blocks of GMC, an empty payload, a
-    latency below 0, a latency for a unit without an engine, and streams with clocks of their own; MissingToolError without a
-    C++ compiler.
+    Raises UserError for a mode or a coder that the unit does not have, decompression of blocks of GMC, payloads of other
+    lengths, a latency below 0, a latency for a unit without an engine, and streams with clocks of their own; MissingToolError
+    without a C++ compiler.
     """
     if mode not in config.built_modes:
         raise UserError(f"unit {config.unit_name} has no mode {mode.label}: use one of {', '.join(config.modes)}")
     if mode.has_dct and coder not in config.built_coders:
         raise UserError(f"unit {config.unit_name} has no coder {coder.label}: use one of {', '.join(config.coders)}")
-    if payload_bytes < 1:
-        raise UserError(f"a payload of {payload_bytes} bytes is not allowed: use 1 or more")
+    if not 1 <= payload_bytes <= _MOST_BYTES:
+        raise UserError(f"a payload of {payload_bytes} bytes is not allowed: use 1 to {_MOST_BYTES}")
     if set(config.own_clocks) - {"registers"}:
         raise UserError(f"own_clocks = {', '.join(config.own_clocks)} is not modelled: use none, or registers")
     gmc = mode.has_dct and coder is Coder.GMC
@@ -148,7 +149,7 @@ def cycles_files(config: CduConfig, unit: str) -> dict[str, str]:
     header = "\n".join(
         [
             f"// Numbers of unit {unit} for the performance model of cdu_cycles.hpp, made by cdu generate.",
-            f"#ifndef {unit.upper()}_CYCLES_HPP\n#define {unit.upper()}_CYCLES_HPP\n",
+            f"#ifndef {unit.upper()}_TIMING_HPP\n#define {unit.upper()}_TIMING_HPP\n",
             '#include "cdu_cycles.hpp"\n',
             "namespace cdu {",
             f"constexpr UnitTiming {unit}_timing = {{",
@@ -156,7 +157,7 @@ def cycles_files(config: CduConfig, unit: str) -> dict[str, str]:
             "};\n}  // namespace cdu\n\n#endif\n",
         ]
     )
-    return _sources() | {f"{unit}_cycles.hpp": header}
+    return _sources() | {f"{unit}_timing.hpp": header}
 
 
 def _sources() -> dict[str, str]:

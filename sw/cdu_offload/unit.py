@@ -15,7 +15,7 @@ from cdu_driver import job_cycles
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import MEMORY_LATENCY
 from cdu_spec.geometry import BLOCK_VALUES, LANES
-from cdu_spec.modes import Mode
+from cdu_spec.modes import Coder, Mode
 from cdu_spec.register_types import Channel
 from cdu_tools.errors import UserError
 from cdu_tools.texts import read_text
@@ -203,15 +203,16 @@ def described(
 
     Raises UserError for figures that are missing and for reports of other units.
     """
+    modelled = bool(config.dma_bits) and Coder.ZVC in config.built_coders
     if figures is not None:
         array = of_figures(config.cdus, config.duplex, figures)
-    elif synth is None or (verify is None and not config.dma_bits):
-        raise UserError(f"nobody measured --config {name}: give --verify and --synth, or use a configuration of `cdu list`")
+    elif synth is None or (verify is None and not modelled):
+        raise UserError(f"--config {name} was not measured: give --verify and --synth, or use a configuration of `cdu list`")
     else:
         array = unmeasured(config.cdus)
     array = replace(array, both_ways=config.duplex == "full")
     sources = [f"benchmarks/configurations.py ({name})"] if verify is None or synth is None else []
-    if verify is None and config.dma_bits:
+    if verify is None and modelled:
         array = with_engine(array, config)
         sources = [f"cycles: the model of the DMA engine at a latency of {MEMORY_LATENCY} cycles"]
     if verify is not None:

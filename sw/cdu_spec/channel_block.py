@@ -100,7 +100,7 @@ CHANNEL = (
             ),
             (
                 "flush",
-                "with abort: throw away, up to TLAST, a packet that has begun or stands at the input or scale port; alone: "
+                "with abort: throw away, up to TLAST, a packet that has begun or waits at the input or scale port; alone: "
                 "nothing",
             ),
             ("clear_counters", "set all counters to 0"),

@@ -29,6 +29,7 @@ from cdu_spec.bitstream import BitstreamError
 from torch import Tensor
 
 from actcodec.golden.checks import require
+from actcodec.golden.lorenzo import MAX_MAGNITUDE
 
 #: Streams of a chunk, and least and greatest number of their values.
 STREAMS, LEAST_STEPS, MOST_STEPS = 32, 128, 2048
@@ -43,8 +44,7 @@ MOST_ACTIVITY = 63
 #: Least magnitude with a token for several values, and number of tokens.
 DIRECT = 16
 DIRECT_BITS = DIRECT.bit_length() - 1
-#: Greatest magnitude of the integers; differences take up to two bits more.
-MAX_MAGNITUDE = 1 << 27
+# Differences take up to two bits more than the integers.
 TOKENS = 2 * (DIRECT + 2 * (MAX_MAGNITUDE.bit_length() + 2 - DIRECT_BITS))
 TABLE_BITS, WORD_BITS = 12, 16
 TABLE = 1 << TABLE_BITS
@@ -248,6 +248,8 @@ def unpacked_tables(packed: bytes) -> tuple[int, npt.NDArray[np.int32]]:
 #: Number of low bits that each token leaves over.
 _BUCKETS = np.arange(1, TOKENS + 1) // 2
 _LOW_BITS: Counts = np.where(_BUCKETS < DIRECT, 0, (_BUCKETS - DIRECT) // 2 + DIRECT_BITS - 1)
+#: Most bytes of a chunk's low bits, and of what a writer stores at once.
+CHUNK_BIT_BYTES = CHUNK_VALUES * int(_LOW_BITS.max()) // _BYTE + 8
 #: Shapes and dtypes of the parts without values.
 _EMPTY = ((0, torch.uint8), ((0, 2), torch.int32), (0, torch.int32), (0, torch.int16), (0, torch.uint8))
 
@@ -267,7 +269,7 @@ def _entropies(counts: Counts) -> Counts:
 
 
 def _cost(counts: Counts) -> int:
-    """Return about the bits, in the same units, of tokens with these counts, int64 (tokens,), and of their table."""
+    """Return the approximate bits, in units of 2**-16, of tokens with these counts, int64 (tokens,), and of their table."""
     return int(_entropies(counts)) + (ENTRY_BITS << LOG_BITS) * int(np.count_nonzero(counts))
 
 
@@ -433,7 +435,7 @@ def _decoded(
         bit = behind[:, -1:]
         magnitude = torch.where(bucket < DIRECT, bucket, ((2 + ((bucket - DIRECT) & 1)) << lengths) | low)
         value = guess + torch.where(token & 1 == 1, -magnitude, magnitude)
-        # What no encoder wrote leaves 32 bits.
+        # Damaged parts may overflow.
         padded[here] = torch.where(active[step], value, 0).to(torch.int32)
     fits = (word - starts[:, :1] == sizes[:, :1]) & (bit - starts[:, 1:] == sizes[:, 1:]) & (state == FIRST_STATE)
     if not bool(fits.all()):

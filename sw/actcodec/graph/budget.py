@@ -66,7 +66,6 @@ class Budget:
         self._losses = survey.losses()
         self._known: dict[str, _Told] = {}
         self._first = Choices(_usual(formats))
-        self._smallest: Choices | None = None
         self._most_work = recompute * self._told(self._first).work
 
     def _told(self, choices: Choices) -> _Told:
@@ -147,7 +146,7 @@ class Budget:
     def _ladder(self) -> list[_Told]:
         """Follow choices from that of the least error to that of the least peak, with peaks about :data:`_STEP` apart."""
         told = self._told(self._picked(self._told(self._first), _BEYOND_NEED))
-        least = self._told(self._least())
+        least = self._told(self._least)
         target = float(told.peak)
         while (target := (1 - _STEP) * target) > least.peak:
             told = self._below(told, target) or self._below(least, target) or told
@@ -191,23 +190,22 @@ class Budget:
         actions = {row.key: one.action for row, one in zip(told.rows, picked, strict=True)}
         return Choices(self._first.default, actions)
 
+    @cached_property
     def _least(self) -> Choices:
-        """Return the choice of the least peak, as the programme sees it after each of a few choices."""
-        if self._smallest is None:
-            choices, found = self._first, list[Choices]()
-            for _ in range(_LEAST_GUESSES):
-                told = self._told(choices)
-                try:
-                    choices = self._picked(told, 0)
-                except TooLittleError as too_little:
-                    choices = self._picked(told, too_little.least)
-                found.append(choices)
-            self._smallest = min(found, key=self.peak)
-        return self._smallest
+        """The choice of the least peak, as the programme sees it after each of a few choices."""
+        choices, found = self._first, list[Choices]()
+        for _ in range(_LEAST_GUESSES):
+            told = self._told(choices)
+            try:
+                choices = self._picked(told, 0)
+            except TooLittleError as too_little:
+                choices = self._picked(told, too_little.least)
+            found.append(choices)
+        return min(found, key=self.peak)
 
 
 def _usual(formats: Sequence[str]) -> str:
-    """Return the format of values that the survey has not seen: the finest of at most 8 bits, the first of all if none is."""
+    """Return the format of values that the survey has not seen: the first that is not int16, or the first of all."""
     return next((name for name in formats if name != "int16"), formats[0])
 
 

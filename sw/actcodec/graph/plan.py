@@ -84,16 +84,21 @@ def choose(items: Sequence[Item], others: Sequence[int], budget: int, most_work:
     ties = np.array([1e-9 * option.nbytes / total + 1e-9 * option.work / (most_work or 1.0) for option in options])
     constraints = [LinearConstraint(picks.tocsr(), 1, 1), LinearConstraint(weights.tocsr(), -np.inf, bounds)]
     limits = {"time_limit": MOST_SECONDS, "mip_rel_gap": 1e-3}
-    taken = np.ones(len(options))
+    taken, best = np.ones(len(options)), list[Option]()
     while True:
         costs = np.minimum(losses / scale, 1.0) + ties
         found = milp(costs, integrality=np.ones(len(options)), bounds=Bounds(0, taken), constraints=constraints, options=limits)
-        if found.x is None:
+        if found.x is None and not best:
             raise TooLittleError(budget, _floor(weights, picks, bounds, budget, limits))
+        if found.x is None:
+            return best
         picked = [start + int(np.argmax(found.x[start:end])) for start, end in pairwise(starts)]
         loss = losses[picked].sum()
+        if best and loss > scale:
+            return best
+        best = [options[place] for place in picked]
         if not 0 < loss < _COARSE * scale:
-            return [options[place] for place in picked]
+            return best
         # The solver sees no differences of so small losses: once more, without what alone would lose more.
         scale, taken = loss, (losses <= loss).astype(float)
 

@@ -6,7 +6,7 @@
 // behind the other, and no other job is under way. Memory takes a request of each channel per cycle, answers in order after
 // `latency` cycles beyond the least, and moves a word per cycle each way.
 //
-// `cdu generate` writes NAME_cycles.hpp with the numbers of a unit, which includes this file:
+// `cdu generate` writes NAME_timing.hpp with the numbers of a unit, which includes this file:
 //
 //     const cdu::JobTiming job{cdu::COMPRESS, 1, 2, 64, 1, 3136, 401408};  // sfpr, as the descriptor has it
 //     const uint64_t cycles = cdu::cycles(cdu::NAME_timing, job, 40);
@@ -24,23 +24,23 @@ namespace detail {
 // Jobs that take longer are counted to here; the rest has the rate of the second half.
 constexpr uint64_t MOST_CYCLES = 1 << 18;
 
-// The cycles of a long job, from its progress at half of MOST_CYCLES and at MOST_CYCLES.
+// The cycles of a long job, from its progress in MOST_CYCLES / 2 cycles, which begin there or with its first progress.
 class Progress {
   public:
     explicit Progress(uint64_t all) : all_(all) {}
 
     // Whether the rest is known without counting.
     bool step(uint64_t now, uint64_t done) {
-        if (now == MOST_CYCLES / 2) half_ = done;
-        if (now < MOST_CYCLES || done == half_ || done == all_) return false;
-        total = now + uint64_t(double(all_ - done) * double(MOST_CYCLES - MOST_CYCLES / 2) / double(done - half_));
+        if (now == MOST_CYCLES / 2 || (now > MOST_CYCLES / 2 && !half_)) half_ = done, since_ = now;
+        if (now < since_ + MOST_CYCLES / 2 || now < MOST_CYCLES || done == half_ || done == all_) return false;
+        total = now + uint64_t(double(all_ - done) * double(now - since_) / double(done - half_));
         return true;
     }
 
     uint64_t total = 0;
 
   private:
-    uint64_t all_, half_ = 0;
+    uint64_t all_, half_ = 0, since_ = 0;
 };
 
 // Cycles of a block through the core, with the coder of the job.
@@ -125,7 +125,7 @@ inline uint64_t cycles(const UnitTiming &unit, const JobTiming &job, uint64_t la
 }
 
 // Cycles of a job of the unit alone, from its first word to its last, when it has had its START and all ports move whenever the
-// unit can. 0 as above.
+// unit can. Returns 0 for a job that the unit does not have.
 inline uint64_t cycles(const UnitTiming &unit, const JobTiming &job) {
     using namespace detail;
     if (!fits(unit, job)) return 0;

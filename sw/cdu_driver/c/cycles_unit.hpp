@@ -18,28 +18,28 @@ struct ModeTiming {
     uint32_t flat;         // the tensor is one sequence of values
     uint32_t gathers;      // the unit turns tiles of 8 rows into blocks
     uint32_t repeats;      // rows below the tensor are read: its last row again
-    uint32_t scale_bytes;  // of a scale in memory; 0: there are none
+    uint32_t scale_bytes;  // bytes of a scale in memory; 0: there are none
     uint32_t whole_rows;   // the job is filled up to so many rows of 8 values
     uint32_t pass_rows;    // rows that pass at once beside the CDUs; 0: the CDUs take blocks of 8 rows
-    uint32_t slice_bytes;  // that pass the packed side in a cycle
+    uint32_t slice_bytes;  // bytes that pass the packed side per cycle
     uint32_t looks;        // bytes of a block that tell its length
     uint32_t start[2];     // cycles from the first request to START
     uint32_t opens;        // cycles from START to the first word that the unit may take
     uint32_t passes[2];    // cycles of a block through the core, without those in its lane and of its tile
     uint32_t gmc;          // cycles that coder GMC takes longer, when compressing
-    uint32_t to_values;    // of `passes`, those from a row that has its scale, when decompressing
+    uint32_t to_values;    // cycles of `passes` from a row that has its scale, when decompressing
 };
 
 // Numbers of a unit.
 struct UnitTiming {
     uint32_t cdus;
     uint32_t buffered;      // blocks pass an alignment buffer
-    uint32_t value_bytes;   // of a value
+    uint32_t value_bytes;   // bytes of a value
     uint32_t port_rows;     // rows of 8 values in a word of the port of values
-    uint32_t packed_bytes;  // of a word of the packed port
-    uint32_t memory_bytes;  // of a word of memory; 0: there is no DMA engine
-    uint32_t memory_words;  // that a direction may have requested
-    uint32_t scale_words;   // the same of the scales
+    uint32_t packed_bytes;  // bytes of a word of the packed port
+    uint32_t memory_bytes;  // bytes of a word of memory; 0: there is no DMA engine
+    uint32_t memory_words;  // words that a direction may have requested
+    uint32_t scale_words;   // words of scales that a direction may have requested
     uint32_t unanswered;    // bursts that a direction may have written without an answer
     uint32_t sender;        // cycles through the end of a port that sends
     uint32_t receiver;      // cycles through the end that receives, from a word's successor on
@@ -244,7 +244,7 @@ class Compressor {
     }
 };
 
-// The unit when it decompresses: bytes in, rows out. `passes` and `waits` as above.
+// The unit when it decompresses: bytes in, rows out. `passes` and `waits`: see Compressor.
 class Decompressor {
   public:
     Decompressor(const UnitTiming &unit, const ModeTiming &mode, const Blocks &blocks, Scales &scales, uint64_t opens,

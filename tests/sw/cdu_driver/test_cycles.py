@@ -183,6 +183,14 @@ def test_long_jobs_are_continued_at_their_rate():
     assert large / small == pytest.approx(4, rel=0.005)
 
 
+@pytest.mark.parametrize("latency", [140_000, 300_000])
+def test_the_rate_of_long_jobs_is_taken_behind_their_first_rows(latency):
+    """A memory that answers late moves the whole job, also beyond the cycles that are counted."""
+    job = CONFIG, Channel.COMPRESS, Mode.SFPR, (256, 16, 28, 28), 256 * 16 * 28 * 28
+    late = job_cycles(*job, latency) - latency
+    assert late > job_cycles(*job, 0) * 0.99
+
+
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("payload_bytes", [1, 100_000])
 def test_a_payload_of_any_length_has_a_number_of_cycles(mode, payload_bytes):
@@ -208,7 +216,7 @@ def test_what_is_delivered_gives_the_same_in_a_program(tmp_path, compiler):
     for name, text in cycles_files(CONFIG, "mine").items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "main.cpp").write_text(
-        '#include "mine_cycles.hpp"\n#include <cstdio>\n'
+        '#include "mine_timing.hpp"\n#include <cstdio>\n'
         "int main() {\n"
         "    const cdu::JobTiming job{cdu::DECOMPRESS, 2, 2, 3, 1, 35, 250};\n"
         '    std::printf("%d %d", int(cdu::cycles(cdu::mine_timing, job, 40)), int(cdu::cycles(cdu::mine_timing, job)));\n}\n',
@@ -229,8 +237,9 @@ def test_what_is_not_there_is_refused_in_a_sentence(monkeypatch):
         job_cycles(CONFIG, Channel.COMPRESS, Mode.JPEG_ACT, (1, 1, 8, 8), 64, coder=Coder.GMC)
     with pytest.raises(UserError, match="decompression of coder gmc is not modelled, because its rate depends on the values"):
         job_cycles(ENGINES["half duplex"], Channel.DECOMPRESS, Mode.JPEG_ACT, (1, 1, 8, 8), 64, coder=Coder.GMC)
-    with pytest.raises(UserError, match="a payload of 0 bytes is not allowed"):
-        job_cycles(CONFIG, Channel.COMPRESS, *job, 0)
+    for size in (0, 10**12):
+        with pytest.raises(UserError, match=f"a payload of {size} bytes is not allowed: use 1 to "):
+            job_cycles(CONFIG, Channel.COMPRESS, *job, size)
     with pytest.raises(UserError, match="a latency of -1 cycles is not allowed"):
         job_cycles(CONFIG, Channel.COMPRESS, *job, 64, -1)
     with pytest.raises(UserError, match="unit tiny has no DMA engine"):

@@ -197,5 +197,5 @@ def test_a_unit_with_an_engine_takes_the_cycles_of_its_model(tmp_path):
     doubled = array.resized(2)
     assert doubled.engine is None
     assert doubled.mode_rates["compress", "sfpr"] == 2 * array.mode_rates["compress", "sfpr"]
-    with pytest.raises(UserError, match=r"nobody measured --config mine\.toml: give --verify and --synth"):
+    with pytest.raises(UserError, match=r"--config mine\.toml was not measured: give --verify and --synth"):
         unit.described(config, None, None, None, "mine.toml")

@@ -47,6 +47,10 @@ def _without_benches(modules: Sequence[str]) -> Iterator[None]:
     finally:
         forget()
         sys.modules.update(before)
+        for name, module in before.items():
+            package, _, last = name.rpartition(".")
+            if package in sys.modules:
+                setattr(sys.modules[package], last, module)
 
 
 def _generated(test: Any) -> Sequence[Any]:

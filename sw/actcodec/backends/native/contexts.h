@@ -11,8 +11,7 @@ constexpr int CONTEXT_KEYS = CONTEXT_CONTEXTS * CONTEXT_TOKENS, NO_KEY = CONTEXT
 constexpr int STREAMS = CONTEXT_STREAMS, CHUNK_STEPS = CONTEXT_MOST_STEPS, HALF = 16, TABLE_BITS = CONTEXT_TABLE_BITS;
 constexpr int64_t CHUNK_VALUES = STREAMS * CHUNK_STEPS;
 constexpr uint32_t FIRST_STATE = CONTEXT_FIRST_STATE, SLOTS = 1 << TABLE_BITS;
-// Bytes of a chunk's low bits, at most: 29 of each value, and what a writer stores at once.
-constexpr int64_t CHUNK_BIT_BYTES = CHUNK_VALUES * 29 / 8 + 8;
+constexpr int64_t CHUNK_BIT_BYTES = CONTEXT_CHUNK_BIT_BYTES;
 
 typedef int32_t Sixteen __attribute__((vector_size(4 * HALF)));
 typedef uint32_t Unsigned16 __attribute__((vector_size(4 * HALF)));
@@ -84,7 +83,7 @@ class Steps {
         : before_((reach + 1) * streams), streams_(streams), held_(before_ + CHUNK_STEPS * streams) {}
 
     int32_t* values() { return held_.data() + before_; }
-    // How far back a value so many steps before is.
+    // Distance from a value to the one `steps` steps before.
     int64_t back(int64_t steps) const { return steps * streams_; }
 
     // Put the values of a chunk, or of each `every`th stream of it, in their places; behind the last value are zeros.
@@ -99,7 +98,7 @@ class Steps {
             }
     }
 
-    // The inverse.
+    // Writes the values of a chunk back in flat order.
     void take(const Chunk& chunk, int32_t* flat) {
         for (int64_t top = 0; top < chunk.steps; top += BLOCK)
             for (int64_t stream = 0; stream < streams_; ++stream) {
@@ -171,7 +170,7 @@ class KeyCounts {
     uint32_t counts_[4][CONTEXT_KEYS + 1] = {};
 };
 
-// What a table has for a slot or a token: the frequency less one, and the first slot, or the distance of a slot from it.
+// Entry of a slot or a token: the frequency less one, and the first slot, or the distance of a slot from it.
 inline uint32_t entry_of(uint32_t frequency, uint32_t slot, uint32_t token) {
     return (frequency - 1) | slot << TABLE_BITS | token << 2 * TABLE_BITS;
 }
@@ -245,7 +244,7 @@ struct ChunkReader {
                 guess<RULE>(last[half], load<Sixteen>(here - above), load<Sixteen>(here - corner), load<Sixteen>(here - beside),
                             predicted, activity);
                 Sixteen context = context_of(activity);
-                // What no encoder wrote may be negative after an overflow.
+                // Damaged parts may overflow to negative numbers.
                 context = greatest(context, Sixteen{});
                 Unsigned16 x = state[half], slot = x & (SLOTS - 1);
 #ifdef __AVX512F__

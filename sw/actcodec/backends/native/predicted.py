@@ -22,8 +22,6 @@ from actcodec.golden.integer_coder import BYTE_VALUES, WIDTHS, CodedIntegers, de
 from actcodec.golden.lorenzo import MAX_DIMENSIONS, cheapest_dimensions
 from actcodec.golden.predicted_integers import AUTO, CONTEXTS, DEFLATE, LEAST_VALUES, sample
 
-#: Bytes of memory for the low bits of a chunk.
-_CHUNK_BIT_BYTES = CHUNK_VALUES * 29 // 8 + 8
 #: Number of bytes of an integer that fits no width.
 _PLANES = 4
 #: Least rank of tensors with kernels; torch computes lower ranks, where steps differ in a row or a sample is one row.
@@ -126,7 +124,7 @@ def _in_contexts(x: Tensor, step: Tensor, *, cells: bool) -> Predicted:
     chunks, streams = sum(one.count for one in groups), sum(one.count * one.streams for one in groups)
     # Only what is written of these takes memory.
     keys = torch.empty(chunks * CHUNK_VALUES, dtype=torch.int16)
-    low = torch.empty(chunks * _CHUNK_BIT_BYTES, dtype=torch.uint8)
+    low = torch.empty(chunks * context_coder.CHUNK_BIT_BYTES, dtype=torch.uint8)
     sizes = torch.empty(chunks, 2, dtype=torch.int32)
     counts = torch.zeros(context_coder.CONTEXTS, TOKENS, dtype=torch.int64)
     kernels()("context_keys", *job, rule, keys, low, sizes, counts)
@@ -153,7 +151,7 @@ def _of_contexts(
     rectified: bool,
     line: Line | None,
 ) -> Tensor:
-    """Return the values of such numbers; raise BitstreamError for parts that no encoder wrote."""
+    """Return the values of whole numbers in contexts; raise BitstreamError for damaged parts."""
     y = torch.empty(tuple(shape), dtype=dtype)
     parts = (coded.tables, coded.sizes, coded.states, coded.words, coded.bits)
     layout = (context_coder.reach_of(shape[-1]), FORMATS[dtype], y.numel(), *_channels(shape, step), step, cells)
