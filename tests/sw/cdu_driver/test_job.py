@@ -17,7 +17,7 @@ GOOD = {
     "channel_rows": 4,
     "data": b"1",
     "scales": bytes(8),
-    "shifts": (1,) * 64,
+    "shifts": (3,) * 64,
 }
 
 

@@ -265,7 +265,7 @@ def test_values_that_are_not_finite_are_told(driver):
     assert not _check(driver.compress, pairs)[0].nonfinite
 
 
-def test_a_new_driver_finds_the_unit_in_the_middle_ofjobs_of(driver, device):
+def test_a_new_driver_finds_the_unit_in_the_middle_of_jobs(driver, device):
     for job, _ in list(jobs_of(3)):
         run(driver.compress.submit(job))
     again = Driver(device)
@@ -280,6 +280,9 @@ def test_misuse_is_told(driver):
         run(driver.compress.collect())
     with pytest.raises(UserError, match="bytes are no"):
         run(driver.compress.submit(DriverJob(**vars(job) | {"data": job.data[:-1]})))
+    transformed, _ = next(jobs_of(1, (Mode.JPEG_ACT,)))
+    with pytest.raises(UserError, match="shifts below 3 saturate coefficients when compressing: use 3 to 7"):
+        run(driver.compress.submit(DriverJob(**vars(transformed) | {"shifts": (3,) * 63 + (2,)})))
     with pytest.raises(UserError, match="an empty payload"):
         run(driver.decompress.submit(DriverJob(**vars(job) | {"data": b""})))
     run(driver.compress.submit(job))
