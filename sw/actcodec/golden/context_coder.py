@@ -248,8 +248,6 @@ def unpacked_tables(packed: bytes) -> tuple[int, npt.NDArray[np.int32]]:
 #: Number of low bits that each token leaves over.
 _BUCKETS = np.arange(1, TOKENS + 1) // 2
 _LOW_BITS: Counts = np.where(_BUCKETS < DIRECT, 0, (_BUCKETS - DIRECT) // 2 + DIRECT_BITS - 1)
-#: Most bytes of a chunk's low bits, and of what a writer stores at once.
-CHUNK_BIT_BYTES = CHUNK_VALUES * int(_LOW_BITS.max()) // _BYTE + 8
 #: Shapes and dtypes of the parts without values.
 _EMPTY = ((0, torch.uint8), ((0, 2), torch.int32), (0, torch.int32), (0, torch.int16), (0, torch.uint8))
 

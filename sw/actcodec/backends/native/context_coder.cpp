@@ -226,10 +226,11 @@ void context_sample(const void* x, int format, int64_t count, int64_t channels, 
         });
 }
 
-// Keys of all values by a rule, CHUNK_VALUES for each chunk; low bits, CHUNK_BIT_BYTES for each chunk; how many of these a chunk
-// has, as the second of its sizes, int32 (chunks, 2); and the counts of keys, added to int64 (contexts, tokens).
+// Keys of all values by a rule, CHUNK_VALUES for each chunk; low bits, `bit_bytes` for each chunk; how many of these a chunk has,
+// as the second of its sizes, int32 (chunks, 2); and the counts of keys, added to int64 (contexts, tokens).
 void context_keys(const void* x, int format, int64_t count, int64_t channels, int64_t inner, const float* steps, bool cells,
-                  int64_t reach, int rule, uint16_t* keys, uint8_t* bits, int32_t* sizes, int64_t* counts, int threads) {
+                  int64_t reach, int rule, uint16_t* keys, uint8_t* bits, int64_t bit_bytes, int32_t* sizes, int64_t* counts,
+                  int threads) {
     Layout layout{count, channels, inner, steps};
     auto run = [&]<class Rule, class T, int RULE>(Rule, T, std::integral_constant<int, RULE>) {
         parallel(chunk_count(count), threads, [&](int64_t number) {
@@ -239,7 +240,7 @@ void context_keys(const void* x, int format, int64_t count, int64_t channels, in
             quantise<Rule>(static_cast<const T*>(x), layout, chunk.first, chunk.values, values.data(), whole.data());
             Steps held(reach);
             held.put(whole.data(), chunk);
-            LowBits low{bits + number * CHUNK_BIT_BYTES};
+            LowBits low{bits + number * bit_bytes};
             uint16_t* mine = keys + number * CHUNK_VALUES;
             keys_of<RULE>(held, chunk, reach, mine, [&](uint32_t part, int length) { low.put(part, length); });
             low.end();
@@ -257,9 +258,9 @@ void context_keys(const void* x, int format, int64_t count, int64_t channels, in
     });
 }
 
-// Words of each chunk, at the end of CHUNK_VALUES of them; their number as the first of its sizes; and the states, 32 for each chunk.
-void context_words(const uint16_t* keys, int64_t count, const int32_t* frequencies, uint16_t* words, int32_t* sizes,
-                   uint32_t* states, int threads) {
+// Words of each chunk in place of its keys, at the end of CHUNK_VALUES of them, as no value has more than one word; their number as
+// the first of the chunk's sizes; and the states, 32 for each chunk.
+void context_words(uint16_t* keys, int64_t count, const int32_t* frequencies, int32_t* sizes, uint32_t* states, int threads) {
     std::vector<uint32_t> table(CONTEXT_KEYS + 1);
     for (int context = 0; context < CONTEXT_CONTEXTS; ++context)
         for (uint32_t token = 0, first = 0; token < CONTEXT_TOKENS; ++token) {
@@ -270,7 +271,7 @@ void context_words(const uint16_t* keys, int64_t count, const int32_t* frequenci
     table[NO_KEY] = entry_of(SLOTS, 0, 0);
     parallel(chunk_count(count), threads, [&](int64_t number) {
         Chunk chunk(number, count);
-        uint16_t* end = words + (number + 1) * CHUNK_VALUES;
+        uint16_t* end = keys + (number + 1) * CHUNK_VALUES;
         uint32_t found[STREAMS];
         sizes[2 * number] = int32_t(end - code_words(keys + number * CHUNK_VALUES, chunk.steps, table.data(), end, found));
         std::copy_n(found, chunk.streams(), states + number * STREAMS);
@@ -278,13 +279,13 @@ void context_words(const uint16_t* keys, int64_t count, const int32_t* frequenci
 }
 
 // Words and low bits of all chunks one behind the other; `bits` is zeros until then.
-void context_joined(const uint16_t* words, const uint8_t* low, const int32_t* sizes, int64_t chunks, uint16_t* all_words,
-                    uint8_t* bits, int) {
+void context_joined(const uint16_t* words, const uint8_t* low, int64_t bit_bytes, const int32_t* sizes, int64_t chunks,
+                    uint16_t* all_words, uint8_t* bits, int) {
     int64_t bit = 0;
     for (int64_t number = 0; number < chunks; ++number) {
         int32_t many = sizes[2 * number], length = sizes[2 * number + 1];
         all_words = std::copy_n(words + (number + 1) * CHUNK_VALUES - many, many, all_words);
-        const uint8_t* from = low + number * CHUNK_BIT_BYTES;
+        const uint8_t* from = low + number * bit_bytes;
         BitWriter to(bits, bit);
         for (int32_t done = 0; done < length; done += 32, from += 4) {
             int some = std::min(length - done, 32);

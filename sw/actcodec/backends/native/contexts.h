@@ -11,7 +11,6 @@ constexpr int CONTEXT_KEYS = CONTEXT_CONTEXTS * CONTEXT_TOKENS, NO_KEY = CONTEXT
 constexpr int STREAMS = CONTEXT_STREAMS, CHUNK_STEPS = CONTEXT_MOST_STEPS, HALF = 16, TABLE_BITS = CONTEXT_TABLE_BITS;
 constexpr int64_t CHUNK_VALUES = STREAMS * CHUNK_STEPS;
 constexpr uint32_t FIRST_STATE = CONTEXT_FIRST_STATE, SLOTS = 1 << TABLE_BITS;
-constexpr int64_t CHUNK_BIT_BYTES = CONTEXT_CHUNK_BIT_BYTES;
 
 typedef int32_t Sixteen __attribute__((vector_size(4 * HALF)));
 typedef uint32_t Unsigned16 __attribute__((vector_size(4 * HALF)));

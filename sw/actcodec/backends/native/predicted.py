@@ -12,6 +12,7 @@ from torch import Tensor
 from actcodec.backends.job import FORMATS
 from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
+from actcodec.backends.native.statistics import channel_maxima
 from actcodec.backends.native.steps import ends_of
 from actcodec.golden import context_coder
 from actcodec.golden.context_coder import CHUNK_VALUES, RULES, TOKENS, ContextCoded
@@ -19,8 +20,9 @@ from actcodec.golden.floating import predicted as golden
 from actcodec.golden.floating.predicted import Predicted, whole_cells, whole_multiples
 from actcodec.golden.floating.steps import Line
 from actcodec.golden.integer_coder import BYTE_VALUES, WIDTHS, CodedIntegers, deflated, entropy, inflated
-from actcodec.golden.lorenzo import MAX_DIMENSIONS, cheapest_dimensions
+from actcodec.golden.lorenzo import MAX_DIMENSIONS, MAX_MAGNITUDE, cheapest_dimensions
 from actcodec.golden.predicted_integers import AUTO, CONTEXTS, DEFLATE, LEAST_VALUES, sample
+from actcodec.golden.shapes import per_channel
 
 #: Number of bytes of an integer that fits no width.
 _PLANES = 4
@@ -122,23 +124,31 @@ def _in_contexts(x: Tensor, step: Tensor, *, cells: bool) -> Predicted:
     rule = kernels()("context_rule", tried, logs)
     groups = list(context_coder.chunks_of(x.numel()))
     chunks, streams = sum(one.count for one in groups), sum(one.count * one.streams for one in groups)
-    # Only what is written of these takes memory.
     keys = torch.empty(chunks * CHUNK_VALUES, dtype=torch.int16)
-    low = torch.empty(chunks * context_coder.CHUNK_BIT_BYTES, dtype=torch.uint8)
+    bit_bytes = _most_bit_bytes(x, step)
+    low = torch.empty(chunks * bit_bytes, dtype=torch.uint8)
     sizes = torch.empty(chunks, 2, dtype=torch.int32)
     counts = torch.zeros(context_coder.CONTEXTS, TOKENS, dtype=torch.int64)
-    kernels()("context_keys", *job, rule, keys, low, sizes, counts)
+    kernels()("context_keys", *job, rule, keys, low, bit_bytes, sizes, counts)
     frequencies = torch.empty(counts.shape, dtype=torch.int32)
     tables = torch.empty(2 * counts.numel() + 16, dtype=torch.uint8)
     size = kernels()("context_tables", rule, counts, logs, frequencies, tables)
-    written = torch.empty(chunks * CHUNK_VALUES, dtype=torch.int16)
     states = torch.empty(streams, dtype=torch.int32)
-    kernels()("context_words", keys, x.numel(), frequencies, written, sizes, states)
+    kernels()("context_words", keys, x.numel(), frequencies, sizes, states)
     many, bits = sizes.sum(0, dtype=torch.int64).tolist()
     words, packed = torch.empty(many, dtype=torch.int16), torch.zeros(_bytes(bits, 1), dtype=torch.uint8)
-    kernels()("context_joined", written, low, sizes, chunks, words, packed)
+    kernels()("context_joined", keys, low, bit_bytes, sizes, chunks, words, packed)
     places = torch.zeros(0, dtype=torch.int64) if cells else golden.places_beyond(x, step)
     return Predicted(0, ContextCoded(tables[:size].clone(), sizes, states, words, packed), places)
+
+
+def _most_bit_bytes(x: Tensor, step: Tensor) -> int:
+    """Return the most bytes of a chunk's low bits, and of what a writer stores at once.
+
+    Differences have up to twice the magnitude of a number, which float32 rounds.
+    """
+    most = 2 * min(float((channel_maxima(per_channel(x)) / step).max()) * 1.001 + 2, MAX_MAGNITUDE)
+    return _bytes(CHUNK_VALUES, max(int(most).bit_length() - 2, 0)) + 8
 
 
 def _of_contexts(
