@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from statistics import median
 
-from actcodec.study.likeness import cosine
+from actcodec.study.gradient_similarity import cosine
 from compiled_means import EAGER, Means
 from compiled_page import Figures, Row
 from compiled_worker import Memory, Seconds, Worker

@@ -22,8 +22,8 @@ from cdu_cli.configurations import REGISTERS
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_spec.config_rules import DUPLEX
 from cdu_spec.modes import Mode
+from cdu_synth.area.block_selection import UNIT
 from cdu_synth.area.synthesise_blocks import SynthesisSettings, synthesise_blocks
-from cdu_synth.area.wanted import UNIT
 from cdu_tools.files import make_folder, write_whole
 from cdu_tools.progress import Lines
 from cdu_tools.report import Table

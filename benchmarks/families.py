@@ -42,7 +42,7 @@ from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import named
 from actcodec.study.families import BITS, POLICIES, FamilyRow, on_family, rows_of
-from actcodec.study.likeness import Likeness
+from actcodec.study.gradient_similarity import Likeness
 from actcodec.study.zoo import FAMILIES, ZOO
 from cdu_tools.files import write_whole
 from cdu_tools.parallel import processes

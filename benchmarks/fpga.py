@@ -25,7 +25,7 @@ from cdu.delivery import verilog
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_spec.config_rules import DUPLEX
 from cdu_spec.modes import Coder
-from cdu_synth.area.wanted import UNIT
+from cdu_synth.area.block_selection import UNIT
 from cdu_synth.fpga import nextpnr
 from cdu_synth.fpga.fpga_devices import ECP5
 from cdu_synth.fpga.fpga_report import CAVEAT, HEADS, cells, table

@@ -45,8 +45,8 @@ from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import has_kernels, named, recommended
 from actcodec.saved.allocations import allocations
 from actcodec.study.check import named_policy
+from actcodec.study.gradient_similarity import cosine
 from actcodec.study.largest import largest
-from actcodec.study.likeness import cosine
 from actcodec.study.models.library import torchvision, transformers
 from actcodec.study.zoo.batches import CLASSES, VOCABULARY
 from actcodec.study.zoo.losses import of_images, of_next_letters

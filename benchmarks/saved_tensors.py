@@ -257,7 +257,7 @@ def reason(name: str) -> str:
     for why, pattern in _REASONS:
         if re.fullmatch(pattern, name):
             return why
-    raise ValueError(f"{name} keeps tensors exactly: say why in _REASONS, or code them (sw/actcodec/saved/needs.py)")
+    raise ValueError(f"{name} keeps tensors exactly: say why in _REASONS, or code them (sw/actcodec/saved/gradient_needs.py)")
 
 
 def shown(rows: Table) -> str:

@@ -27,7 +27,7 @@ from actcodec.study import experiment
 from actcodec.study.data import Dataset, load
 from actcodec.study.diagnosis import Passes
 from actcodec.study.experiment import BASELINE, Recipe, initial_model, summarise
-from actcodec.study.likeness import likeness
+from actcodec.study.gradient_similarity import likeness
 from cdu_spec.dqt import LH_SWITCH_EPOCH
 from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.report import Table

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import torch
 from actcodec.policies.catalog import policy
 from actcodec.policies.tables import transformer
-from actcodec.study.likeness import cosine
+from actcodec.study.gradient_similarity import cosine
 from cdu_tools.marks import Marks
 from cdu_tools.report import Table
 from marked_table import measure

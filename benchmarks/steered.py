@@ -35,7 +35,7 @@ from actcodec.policies.tables.rules import first_rules
 from actcodec.study import experiment
 from actcodec.study.data import Dataset, load
 from actcodec.study.diagnosis import Passes, norm_of
-from actcodec.study.likeness import likeness
+from actcodec.study.gradient_similarity import likeness
 from actcodec.training import policy
 from cdu_spec.sfpr import VALUE_MAX
 from cdu_tools.report import Table

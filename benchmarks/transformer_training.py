@@ -40,7 +40,7 @@ import torch.multiprocessing as mp
 from actcodec.policies.catalog import policy
 from actcodec.study import data
 from actcodec.study.diagnosis import Passes
-from actcodec.study.likeness import cosine
+from actcodec.study.gradient_similarity import cosine
 from actcodec.study.models import VisionTransformer, library
 from actcodec.training.activation_compression import compress_activations
 from cdu_tools.files import write_whole

@@ -34,7 +34,7 @@ PYTHON = [
 ]
 #: A name of one of the packages.
 #: Names of Python; `cdu_dma.c` is a file.
-NAME = re.compile(r"`((?:actcodec|cdu|cdu_[a-z]+)(?:\.(?![ch]`)\w+)+)")
+NAME = re.compile(r"`((?:actcodec|cdu|cdu_[a-z]+)(?:\.(?!(?:c|h|hpp)`)\w+)+)")
 #: Replacement of "and so on": in a context a step, elsewhere a step with the policy.
 STEP = "loss = criterion(model(x), target); loss.backward()"
 POLICY_STEP = "with actcodec.compress_activations(model, policy): " + STEP

@@ -14,7 +14,7 @@ from cdu_spec import gmc
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 
-from cdu.coding.block_store import BlockStore
+from cdu.coding.gmc_store import BlockStore
 from cdu.coding.gmc_words import (
     A_BITS,
     B_BITS,

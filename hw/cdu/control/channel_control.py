@@ -14,10 +14,10 @@ from cdu_spec.register_types import BANKS, COUNT_BITS, JOB_QUEUE, MAX_JOBS, REGI
 from cdu_spec.registers import channel_registers, register
 
 from cdu.control.counter import counter, event_counter, registered, wide_counter
+from cdu.control.error_places import Findings
 from cdu.control.job_check import LENGTH_BITS, JobCheck
 from cdu.control.job_ledger import JobLedger
 from cdu.control.payload_length import ExpectedLength
-from cdu.control.places import Findings
 from cdu.control.register_file import BlockPort, RegisterFile, layout
 from cdu.parts.head_fifo import HeadFifo
 from cdu.parts.stream_fifo import StreamFifo
@@ -60,7 +60,7 @@ class ChannelPorts(wiring.Signature):
     ``values``, ``packed``
         Number of values (bytes) transferred at the uncompressed (packed) port in this cycle.
     ``findings``
-        :class:`~cdu.control.places.Findings`; only in units with ``completions``.
+        :class:`~cdu.control.error_places.Findings`; only in units with ``completions``.
     ``progress``
         The path is active elsewhere, or the channel waits for its turn: the watchdog does not count this cycle.
     """

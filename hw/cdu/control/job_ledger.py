@@ -14,7 +14,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.modes import Mode
 from cdu_spec.register_types import JOB_NUMBER_BITS, REGISTER_BITS, Channel
 
-from cdu.control.places import PACKED, ErrorPlace, Findings, places
+from cdu.control.error_places import PACKED, ErrorPlace, Findings, places
 from cdu.parts.wide_sum import wide_sum
 from cdu.words import is_one_of
 
@@ -22,14 +22,14 @@ from cdu.words import is_one_of
 class JobLedger(wiring.Component):
     """Keep an entry for every job in a ring, from its start until its record has been taken.
 
-    Jobs pass each of the :func:`~cdu.control.places.places` in the order of their starts, so each place has a current job, and
-    an error found there belongs to it. A job has ended when its result has left and its input and its scales have been
+    Jobs pass each of the :func:`~cdu.control.error_places.places` in the order of their starts, so each place has a current
+    job, and an error found there belongs to it. A job has ended when its result has left and its input and its scales have been
     consumed: no more errors can be found then, and its entry becomes its record.
 
     Parameters
     ----------
     config
-        ``completions``, the entries of the ring, and the parameters that :func:`~cdu.control.places.places` depends on.
+        ``completions``, the entries of the ring, and the parameters that :func:`~cdu.control.error_places.places` depends on.
     channel
         The direction.
 
@@ -40,9 +40,9 @@ class JobLedger(wiring.Component):
     room
         An entry is free.
     findings
-        :class:`~cdu.control.places.Findings`.
+        :class:`~cdu.control.error_places.Findings`.
     moved
-        Bytes of payload that pass the place :data:`~cdu.control.places.PACKED` in this cycle.
+        Bytes of payload that pass the place :data:`~cdu.control.error_places.PACKED` in this cycle.
     left
         High for a cycle when the last word of the result of a job has left.
     ended

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from cdu.dma import axi4
 from cdu.dma.axi4 import BURST_WORDS, Burst
-from cdu.dma.grant import granted
+from cdu.dma.burst_arbiter import granted
 from cdu.dma.memory_reader import MemoryReader
 from cdu.dma.segments import Segment
 from cdu.parts.width_converter import Bytes

@@ -11,8 +11,8 @@ from cdu_spec import latencies
 from cdu_spec.config import CduConfig
 
 from cdu.parts.barrel import rotate_left, wrapped
+from cdu.parts.round_robin import round_robin
 from cdu.parts.streams import registered
-from cdu.parts.turns import round_robin
 from cdu.words import PackedWord, Slice
 
 

@@ -11,7 +11,7 @@ from cdu_spec.affine import SEED_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
 
-from cdu.parts.turns import round_robin
+from cdu.parts.round_robin import round_robin
 from cdu.words import lane_row, packer_word
 
 

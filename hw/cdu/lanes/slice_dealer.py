@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
 from cdu_spec.modes import Mode
 
-from cdu.parts.turns import round_robin
+from cdu.parts.round_robin import round_robin
 from cdu.words import Slice
 
 

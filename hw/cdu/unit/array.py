@@ -23,8 +23,8 @@ from cdu.integrity.crc_checker import CrcChecker
 from cdu.integrity.crc_writer import CrcWriter
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.unit.duplex import both_directions
-from cdu.unit.findings import Port, tell_findings
 from cdu.unit.idle import IdleMonitor
+from cdu.unit.ledger_wiring import Port, tell_findings
 from cdu.values.scale_join import ScaleJoin
 from cdu.words import SCALE_BITS, Scale, beats_of_bytes, bytes_of_beats, part_of_beat, value_bytes
 

@@ -13,7 +13,7 @@ from cdu_spec.register_types import Channel
 
 from cdu.alignment.alignment_buffer import AlignmentBuffer
 from cdu.alignment.alignment_buffer import Direction as Order
-from cdu.control.places import Findings
+from cdu.control.error_places import Findings
 from cdu.parts.join import join_ports
 from cdu.words import Job, JobEvents, Scale, ShiftBanks
 
@@ -21,7 +21,7 @@ from cdu.words import Job, JobEvents, Scale, ShiftBanks
 class DirectionPorts(wiring.Signature):
     """Ports of a direction that takes words of the layout ``i`` and gives words of the layout ``o``.
 
-    Units with ``completions`` have ``found``, the :class:`~cdu.control.places.Findings` that only the path sees.
+    Units with ``completions`` have ``found``, the :class:`~cdu.control.error_places.Findings` that only the path sees.
     """
 
     def __init__(self, config: CduConfig, channel: Channel, i: data.Layout, o: data.Layout) -> None:

@@ -51,7 +51,7 @@ class SavedTensor:
     shape: tuple[int, ...]
     dtype: torch.dtype
     module: str = ""  #: name of the module in whose forward it is saved, as in ``model.named_modules()``
-    smooth: bool = True  #: True if the consumer's gradient tolerates small errors of it (:mod:`actcodec.saved.needs`)
+    smooth: bool = True  #: True if the consumer's gradient tolerates small errors of it (:mod:`actcodec.saved.gradient_needs`)
     function: str = ""  #: the consumer's own name in lower case without underscores (``layernorm`` among the norms)
     loss: bool = False  #: True if it belongs to a loss (:mod:`actcodec.saved.loss`), whose gradient tolerates no error
 
@@ -132,8 +132,8 @@ class Policy:
 
     A codec that keeps only signs (``brc``) is used only where a ReLU saves its own result, because no other gradient can be
     computed from signs. A lossy codec is skipped where an error could make the gradient infinite, NaN or zero
-    (:mod:`actcodec.saved.needs`). Custom autograd functions are not analysed; they get a lossy codec only from a rule that
-    names their consumer, ``unknown``.
+    (:mod:`actcodec.saved.gradient_needs`). Custom autograd functions are not analysed; they get a lossy codec only from a rule
+    that names their consumer, ``unknown``.
 
     Parameters
     ----------

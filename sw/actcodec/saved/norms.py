@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from actcodec.saved.needs import Norm
+from actcodec.saved.gradient_needs import Norm
 from actcodec.saved.views import Derived, Holder, codec_of
 
 #: Relative error of a group that is accepted ...

@@ -1,7 +1,7 @@
 """Keep one lossless bit in place of a value, for tensors of which backward needs only the region that each value lies in.
 
-Autograd saves these tensors with all their values; :mod:`actcodec.saved.needs` lists their functions. The rebuilt tensor
-has other values in the same regions, so that the gradient is the same to the last bit, whatever a codec
+Autograd saves these tensors with all their values; :mod:`actcodec.saved.gradient_needs` lists their functions. The rebuilt
+tensor has other values in the same regions, so that the gradient is the same to the last bit, whatever a codec
 does to the values that another function saves of the same tensor.
 """
 
@@ -14,8 +14,8 @@ from torch import Tensor
 
 from actcodec.golden.bits import pack_bits, unpack_bits
 from actcodec.saved.forms import Form, distinct_bytes
+from actcodec.saved.gradient_needs import REGIONS, extreme_of
 from actcodec.saved.layout import Layout
-from actcodec.saved.needs import REGIONS, extreme_of
 from actcodec.saved.operations import Operation, plain
 
 _SOURCE = "the region keeper"

@@ -11,8 +11,8 @@ from math import nan
 import torch
 from torch import Tensor
 
+from actcodec.saved.gradient_needs import needs_sizes
 from actcodec.saved.layout import Layout
-from actcodec.saved.needs import needs_sizes
 from actcodec.saved.operations import Operation
 
 #: On other devices backward may read the input (max pooling on Apple's GPUs does).

@@ -1,7 +1,7 @@
 """Measure the effect of policies on one training step of the user: gradient, bytes, peak, time; and recommend one.
 
 The step is repeated with the same weights, buffers, data and random numbers, without compression and with each policy.
-:mod:`~actcodec.study.likeness` compares the gradients.
+:mod:`~actcodec.study.gradient_similarity` compares the gradients.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from actcodec.policies.recommended import GOOD, NOISE, named, verdict
 from actcodec.saved.allocations import allocations
 from actcodec.saved.statistics import Statistics, text_table
 from actcodec.study.diagnosis import Passes, norm_of
-from actcodec.study.likeness import cosine, likeness
+from actcodec.study.gradient_similarity import cosine, likeness
 
 #: Policies that are tried by default.
 CANDIDATES = (

@@ -74,7 +74,7 @@ def compress_activations(
     normalisation layers, integers, boolean masks and dropout masks (one bit per value), factors that apply to several values
     of the other one, masks of an attention, inputs of a checkpoint around a part of the model (unless ``checkpoints``),
     tensors of rank 0 and 1 and of few bytes, subclasses of Tensor, tensors saved by operations whose gradients do not tolerate
-    an error (:mod:`actcodec.saved.needs`), losses (unless ``compress_loss``), factors of tensors that a pole reads
+    an error (:mod:`actcodec.saved.gradient_needs`), losses (unless ``compress_loss``), factors of tensors that a pole reads
     (:mod:`actcodec.saved.poles`), and tensors that the policy leaves exact. They share memory with the model, so that changing
     one in place before backward raises, as it does without hooks. Compressed tensors are copies, so that changing the original
     does not matter.

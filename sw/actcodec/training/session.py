@@ -30,9 +30,9 @@ from actcodec.saved.cache import CacheHit, CachePlace, TensorCache
 from actcodec.saved.call_stack import checkpoint_saves, running_modules, runs_compiled
 from actcodec.saved.facts import Facts
 from actcodec.saved.forms import BITS, BitForm, Exact, Form
+from actcodec.saved.gradient_needs import SIGNS, bears_errors, norm_of
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.loss import Losses
-from actcodec.saved.needs import SIGNS, bears_errors, norm_of
 from actcodec.saved.norms import guarded
 from actcodec.saved.operations import (
     CHECKPOINT,

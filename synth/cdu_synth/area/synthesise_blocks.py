@@ -16,9 +16,9 @@ from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
 from cdu_synth.area import breakdown, flow, opensta, report
+from cdu_synth.area.block_selection import check_blocks, generated
 from cdu_synth.area.provenance import provenance
 from cdu_synth.area.recipes import CLOCK_NS, RECIPES, check_clock, check_recipes
-from cdu_synth.area.wanted import check_blocks, generated
 from cdu_synth.library import pdk
 
 

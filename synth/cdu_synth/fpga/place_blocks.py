@@ -11,8 +11,8 @@ from cdu_tools.parallel import largest_first
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
+from cdu_synth.area.block_selection import check_blocks, generated
 from cdu_synth.area.provenance import provenance
-from cdu_synth.area.wanted import check_blocks, generated
 from cdu_synth.fpga import fpga, fpga_devices, fpga_report, nextpnr
 
 #: Default seed of the placement.

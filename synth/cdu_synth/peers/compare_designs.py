@@ -15,9 +15,9 @@ from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
 from cdu_synth.area import flow
+from cdu_synth.area.block_selection import check_blocks
 from cdu_synth.area.provenance import provenance
 from cdu_synth.area.recipes import CLOCK_NS, RECIPES, check_clock, check_recipes
-from cdu_synth.area.wanted import check_blocks
 from cdu_synth.library import pdk
 from cdu_synth.peers import comparison, elaborate, peers
 

@@ -41,7 +41,7 @@ def rebuffered(
     """Return the netlist with trees of buffers on its slowest paths rebuilt, as long as that makes the paths faster.
 
     The ends of a tree are grouped by their positions, ten to a buffer in their middle, and the buffers likewise. The cells of
-    the placement are not yet in rows: :func:`~cdu_synth.placement.settling.settled` puts them there. ``notify`` is called for
+    the placement are not yet in rows: :func:`~cdu_synth.placement.legalise.settled` puts them there. ``notify`` is called for
     every tree.
     """
     buffers = {name for name, cell in library.cells.items() if cell.usable and cell.computes(lambda a: a, 1)}

@@ -12,19 +12,19 @@ from cdu_tools import yosys
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
+from cdu_synth.area.block_selection import check_blocks, generated
 from cdu_synth.area.kept_netlist import kept_netlist
 from cdu_synth.area.provenance import provenance
 from cdu_synth.area.recipes import CLOCK_NS, check_clock, check_recipes
 from cdu_synth.area.timing import Netlist, Timing
-from cdu_synth.area.wanted import check_blocks, generated
 from cdu_synth.library import pdk
 from cdu_synth.library.liberty import Library
 from cdu_synth.placement import placement_report, placer
 from cdu_synth.placement.buffers import rebuffered
+from cdu_synth.placement.legalise import settled
 from cdu_synth.placement.placed import Placed
 from cdu_synth.placement.placer import Placement
 from cdu_synth.placement.rows import CellRows, rows_of
-from cdu_synth.placement.settling import settled
 from cdu_synth.placement.sizing import resized
 from cdu_synth.placement.spef import spef
 from cdu_synth.placement.wires import Routed, wires_of

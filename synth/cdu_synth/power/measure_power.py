@@ -13,9 +13,9 @@ from cdu_tools.errors import UserError
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
+from cdu_synth.area.block_selection import check_blocks
 from cdu_synth.area.provenance import provenance
 from cdu_synth.area.recipes import CLOCK_NS, check_clock, check_recipes
-from cdu_synth.area.wanted import check_blocks
 from cdu_synth.library import pdk
 from cdu_synth.power import power_report
 from cdu_synth.power.gate_report import GateMeter

@@ -17,8 +17,8 @@ from cdu_tools.files import make_folder
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
+from cdu_synth.area.block_selection import UNIT
 from cdu_synth.area.recipes import CLOCK_NS, RECIPES, check_clock, check_recipes
-from cdu_synth.area.wanted import UNIT
 from cdu_synth.library import pdk
 from cdu_synth.sweep import report
 from cdu_synth.sweep.explore import explore

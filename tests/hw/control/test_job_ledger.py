@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 from amaranth.sim import Simulator
+from cdu.control.error_places import PACKED
 from cdu.control.job_ledger import JobLedger
-from cdu.control.places import PACKED
 from cdu_spec.config import CONFIGS
 from cdu_spec.register_types import JOB_NUMBER_BITS, Channel
 

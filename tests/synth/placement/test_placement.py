@@ -17,8 +17,8 @@ from cdu_synth.area.timing import Netlist, Timing, Wires
 from cdu_synth.library import pdk
 from cdu_synth.placement import placer, rows
 from cdu_synth.placement.buffers import rebuffered
+from cdu_synth.placement.legalise import settled
 from cdu_synth.placement.placer import clock_nets, place, sites_of
-from cdu_synth.placement.settling import settled
 from cdu_synth.placement.sizing import resized
 from cdu_synth.placement.spef import spef
 from cdu_synth.placement.wires import elmore, spanning_tree, wires_of

@@ -14,11 +14,11 @@ from cdu_spec.config import CONFIGS, CduConfig
 from cdu_tools.errors import UserError
 from cdu_tools.progress import Silent
 from cdu_tools.report import Table
-from cdu_verif.coverage import cover_report, evidence, regressed, sign_off, waivers
+from cdu_verif.coverage import cover_report, evidence, sign_off, verify_folder, waivers
 from cdu_verif.coverage.constants import constant_bits
 from cdu_verif.coverage.points import Merged, modules
-from cdu_verif.coverage.regressed import VerifiedBlock
 from cdu_verif.coverage.sign_off import Facts
+from cdu_verif.coverage.verify_folder import VerifiedBlock
 from cdu_verif.coverage.waivers import Waiver
 from cdu_verif.regression import plan
 from cdu_verif.simulation import coverage
@@ -429,7 +429,7 @@ def test_a_test_that_fails_or_a_bin_that_is_missing_is_seen(folder, tmp_path):
     for run in content["runs"]:
         run["bins"] = {"cp_x": ["one", "two"]}
     (copy / "report.json").write_text(json.dumps(content))
-    block = regressed.read(copy, Silent()).blocks["shift_quantizer"]
+    block = verify_folder.read(copy, Silent()).blocks["shift_quantizer"]
     assert block.failing == [content["results"][0]["group"]]
     assert (block.bins, block.missing_bins) == (2, ["cp_x: two"])
     assert not block.warned
@@ -438,7 +438,7 @@ def test_a_test_that_fails_or_a_bin_that_is_missing_is_seen(folder, tmp_path):
 def test_a_regression_without_counts_is_refused(folder, tmp_path):
     (tmp_path / "report.json").write_text((folder / "report.json").read_text())
     with pytest.raises(UserError, match="run `cdu verify --coverage`"):
-        regressed.read(tmp_path, Silent())
+        verify_folder.read(tmp_path, Silent())
 
 
 def test_bits_of_one_signal_stand_in_one_row(tmp_path):

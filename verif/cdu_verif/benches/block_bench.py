@@ -11,7 +11,7 @@ from typing import Any
 from cdu_spec.port_fields import unpack
 
 from cdu_verif.cases.case import Case
-from cdu_verif.cases.lent import BorrowedCases
+from cdu_verif.cases.served import BorrowedCases
 from cdu_verif.simulation.bench import CASES, Bench
 from cdu_verif.simulation.patterns import PATTERNS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from cdu.coding.block_store import BlockStore
+from cdu.coding.gmc_store import BlockStore
 from cdu.delivery.blocks import with_gmc
 from cdu_spec.config import CduConfig
 

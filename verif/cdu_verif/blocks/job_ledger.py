@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from cdu.control.error_places import places
 from cdu.control.job_ledger import JobLedger
-from cdu.control.places import places
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_spec.modes import Mode
 from cdu_spec.register_types import Channel

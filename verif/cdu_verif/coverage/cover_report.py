@@ -14,11 +14,11 @@ from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Page, Report, Table, json_text
 
 from cdu_verif.blocks import record
-from cdu_verif.coverage import evidence, regressed, sign_off, waivers
+from cdu_verif.coverage import evidence, sign_off, verify_folder, waivers
 from cdu_verif.coverage.evidence import share
 from cdu_verif.coverage.points import CoverPoint, Seen
-from cdu_verif.coverage.regressed import VerifiedBlock
 from cdu_verif.coverage.sign_off import Facts
+from cdu_verif.coverage.verify_folder import VerifiedBlock
 from cdu_verif.coverage.waivers import Waiver
 from cdu_verif.formal.properties import is_of_streams
 from cdu_verif.proofs import campaign, catalog
@@ -88,7 +88,7 @@ def report_coverage(settings: CoverageSettings, command: str, progress: Progress
     python = evidence.python_table(settings.python) if settings.python else None
     proven = campaign.proven(settings.proofs)
     played = evidence.played_in_amaranth(settings.tests, BLOCKS)
-    found = regressed.read(
+    found = verify_folder.read(
         settings.folder, progress or Silent(), {block for one in known if one.constant for block in one.blocks}
     )
     blocks = [Covered(one, waivers.waived(known, one.name, one.points)) for one in found.blocks.values()]

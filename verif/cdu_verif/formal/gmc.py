@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdu.coding.block_store import BlockPart
+from cdu.coding.gmc_store import BlockPart
 from cdu.coding.gmc_words import A_BITS, B_BITS, BODY_AT, COLUMN_BITS, FIELDS_BITS, MASK_BITS
 from cdu_spec import gmc
 from cdu_spec.geometry import VALUE_BITS
@@ -113,7 +113,7 @@ def slots_harness(device: BoundDevice) -> str:
 
 
 def store_harness(device: BoundDevice, lengths: bool) -> str:
-    """Return a harness for the blocks that leave a :class:`~cdu.coding.block_store.BlockStore`: heads and lengths, or bits."""
+    """Return a harness for the blocks that leave a :class:`~cdu.coding.gmc_store.BlockStore`: heads and lengths, or bits."""
     parameters = {
         "LENGTHS": int(lengths),
         "SLOT_BITS": _SLICE_BITS,

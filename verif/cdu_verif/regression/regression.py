@@ -19,7 +19,7 @@ from cdu_tools.parallel import processes
 
 from cdu_verif import blocks
 from cdu_verif.blocks import record
-from cdu_verif.cases import lent
+from cdu_verif.cases import served
 from cdu_verif.formal import user_properties
 from cdu_verif.regression import results, test_names
 from cdu_verif.regression.plan import WHOLE, PlannedRun
@@ -102,7 +102,7 @@ def bench_variables(
 
     The cases are served within the ``with`` block.
     """
-    with lent.lend(partial(blocks.cases, block)) as cases:
+    with served.lend(partial(blocks.cases, block)) as cases:
         yield {
             MANIFEST: str(manifest),
             LEVEL: "full" if full else "quick",

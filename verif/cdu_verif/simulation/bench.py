@@ -28,7 +28,7 @@ from cdu_verif.simulation.reset import Reset
 #: Environment variables by which the runner configures the benches.
 MANIFEST, LEVEL, SEED, RECORDS = "CDU_VERIFY_MANIFEST", "CDU_VERIFY_LEVEL", "CDU_VERIFY_SEED", "CDU_VERIFY_RECORDS"
 BLOCK = "CDU_VERIFY_BLOCK"
-#: Environment variable with the address of the cases of the block: :func:`cdu_verif.cases.lent.lend`.
+#: Environment variable with the address of the cases of the block: :func:`cdu_verif.cases.served.lend`.
 CASES = "CDU_VERIFY_CASES"
 #: Environment variable with the number of training steps.
 STEPS = "CDU_VERIFY_STEPS"

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu.bus import axi_lite
 from cdu.dma import axi4
-from cdu.dma.grant import granted
+from cdu.dma.burst_arbiter import granted
 from cdu_spec.register_types import REGISTER_BYTES
 
 from cdu_verif.soc.memory_access import CPU_BYTES, WORD_BYTES, AxiReads, AxiWrites, Wishbone, WishboneAccess

@@ -38,7 +38,7 @@ from actcodec.codecs.signed_copies import SignedCodec
 from actcodec.golden.sfpr import UnfitValuesError
 from actcodec.policies.groups.norm_copy import Group, Normalisation
 from actcodec.policies.policy import EXACT, Policy, SavedTensor
-from actcodec.saved.needs import SIGNS
+from actcodec.saved.gradient_needs import SIGNS
 from actcodec.saved.operations import Operation, metadata, plain
 from actcodec.saved.statistics import TensorRecord, relative_error
 

@@ -8,7 +8,7 @@ from actcodec.graph.budget import Budget
 from actcodec.graph.compiled import Compiled
 from actcodec.graph.formats import format_of, layout_of
 from actcodec.graph.live_bytes import peak_of_step
-from actcodec.study.likeness import cosine
+from actcodec.study.gradient_similarity import cosine
 from cdu_tools.errors import UserError
 from torch import nn
 from torch.nn import functional as F

@@ -10,7 +10,7 @@ from actcodec.policies.catalog import policy, policy_options
 from actcodec.policies.groups.recomputation import RECOMPUTED_NAME
 from actcodec.policies.tables.transformer import transformer_policy
 from actcodec.study.diagnosis import Passes, distance, norm_of
-from actcodec.study.likeness import cosine
+from actcodec.study.gradient_similarity import cosine
 from torch import nn
 from torch.nn import functional as F
 

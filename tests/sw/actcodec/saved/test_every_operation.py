@@ -8,7 +8,7 @@ from types import FunctionType
 import pytest
 import saved_tensors
 import torch
-from actcodec.saved import needs
+from actcodec.saved import gradient_needs
 from actcodec.saved.operations import OperationTracker, plain
 from actcodec.training import compress_activations
 from cdu_tools.report import Table
@@ -99,11 +99,17 @@ def test_functions_of_the_table_are_torchs():
     known = {plain(name) for place in places for name in dir(place)} | {
         plain(name) for name in ("linalg_multi_dot", "__rmul__")
     }
-    named = needs.SMOOTH | needs.SIZES | set(needs.BY_ARGUMENTS) | set(needs.REGIONS) | set(needs.EXTREMES)
+    named = (
+        gradient_needs.SMOOTH
+        | gradient_needs.SIZES
+        | set(gradient_needs.BY_ARGUMENTS)
+        | set(gradient_needs.REGIONS)
+        | set(gradient_needs.EXTREMES)
+    )
     assert named - known == set()
-    tables = (needs.SMOOTH, needs.SIZES, set(needs.BY_ARGUMENTS), set(needs.EXTREMES))
+    tables = (gradient_needs.SMOOTH, gradient_needs.SIZES, set(gradient_needs.BY_ARGUMENTS), set(gradient_needs.EXTREMES))
     assert sum(map(len, tables)) == len(frozenset().union(*tables))
-    assert needs.SMOOTH & set(needs.REGIONS) == needs.SIGNS
+    assert gradient_needs.SMOOTH & set(gradient_needs.REGIONS) == gradient_needs.SIGNS
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import GOOD
 from actcodec.study.families import BITS, FamilyRow, on_family, rows_of
-from actcodec.study.likeness import Likeness
+from actcodec.study.gradient_similarity import Likeness
 from actcodec.study.zoo import Foreign
 from torch import nn
 from torch.nn import functional as F

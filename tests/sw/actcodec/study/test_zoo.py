@@ -6,7 +6,7 @@ from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import ALIKE, families, measured, recommended
 from actcodec.study.check import named_policy
-from actcodec.study.likeness import likeness
+from actcodec.study.gradient_similarity import likeness
 from actcodec.study.zoo import FAMILIES, ZOO
 from actcodec.study.zoo.batches import CLASSES, SHADES, SUBJECTS, VOCABULARY, images, shades, texts
 from actcodec.training.compression import LEAST_BYTES

@@ -9,7 +9,7 @@ import pytest
 from cdu.delivery import generator
 from cdu_spec import CduConfig
 from cdu_verif import blocks
-from cdu_verif.cases import lent
+from cdu_verif.cases import served
 
 CONFIG = CduConfig()
 
@@ -32,8 +32,8 @@ def all_of(cases, ports):
 @pytest.mark.parametrize("block", ["splitter", "affine_quantizer"])
 def test_they_are_those_of_the_block(block):
     ports = ports_of(block)
-    with lent.lend(partial(blocks.cases, block)) as address:
-        assert all_of(lent.BorrowedCases(address), ports) == all_of(blocks.cases(block), ports)
+    with served.lend(partial(blocks.cases, block)) as address:
+        assert all_of(served.BorrowedCases(address), ports) == all_of(blocks.cases(block), ports)
 
 
 def printed(program, *arguments):
@@ -41,16 +41,16 @@ def printed(program, *arguments):
 
 
 def test_one_process_after_the_other_gets_them():
-    borrow = "import sys; from cdu_verif.cases.lent import BorrowedCases; print(BorrowedCases(sys.argv[1]).rate_blocks)"
-    with lent.lend(partial(blocks.cases, "dct")) as address:
+    borrow = "import sys; from cdu_verif.cases.served import BorrowedCases; print(BorrowedCases(sys.argv[1]).rate_blocks)"
+    with served.lend(partial(blocks.cases, "dct")) as address:
         for _ in range(2):
             assert printed(borrow, address) == f"{blocks.cases('dct').rate_blocks}\n"
 
 
 def test_nobody_waits_for_anybody():
     """Two have them at a time, and both are there when it is over: neither keeps the other or the lender waiting."""
-    with lent.lend(partial(blocks.cases, "dct")) as address:
-        one, other = lent.BorrowedCases(address), lent.BorrowedCases(address)
+    with served.lend(partial(blocks.cases, "dct")) as address:
+        one, other = served.BorrowedCases(address), served.BorrowedCases(address)
     for borrowed in (other, one):
         assert borrowed.random(CONFIG, ports_of("dct"), Random(1), 1) == blocks.cases("dct").random(
             CONFIG, ports_of("dct"), Random(1), 1
@@ -58,22 +58,22 @@ def test_nobody_waits_for_anybody():
 
 
 def test_what_went_wrong_there_is_said_here():
-    with lent.lend(partial(blocks.cases, "dct")) as address:
-        borrowed = lent.BorrowedCases(address)
+    with served.lend(partial(blocks.cases, "dct")) as address:
+        borrowed = served.BorrowedCases(address)
         with pytest.raises(RuntimeError, match=r"no cases: Traceback[\s\S]*AttributeError"):
             borrowed.random(None, ports_of("dct"), Random(1), 1)
     with (
-        lent.lend(partial(blocks.cases, "array")) as address,
+        served.lend(partial(blocks.cases, "array")) as address,
         pytest.raises(RuntimeError, match="array has no cases of its own streams"),
     ):
-        lent.BorrowedCases(address)
+        served.BorrowedCases(address)
 
 
 def test_nobody_has_to_ask():
-    with lent.lend(partial(blocks.cases, "dct")) as address:
+    with served.lend(partial(blocks.cases, "dct")) as address:
         pass
     with pytest.raises((FileNotFoundError, ConnectionRefusedError)):
-        lent.BorrowedCases(address)
+        served.BorrowedCases(address)
 
 
 def test_the_bench_of_a_block_imports_no_golden_model():
