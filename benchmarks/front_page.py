@@ -69,7 +69,7 @@ def policies(compared: Table, steps: Table) -> str:
         ((ratio, difference),) = compared.where(of=NETWORK, method=method).only("ratio", "difference").rows
         step = steps.where(policy=policy).only("CPU time", "peak").rows
         rows.append((f"`{policy}`", f"{float(ratio):.1f}x", difference, *(step[0] if step else ("", ""))))
-    return Table(("policy", "ratio", "accuracy, points", "step time", "step peak"), tuple(rows)).markdown()
+    return Table(("policy", "ratio of activations", "accuracy, points", "step time", "step peak"), tuple(rows)).markdown()
 
 
 def recommendations() -> str:

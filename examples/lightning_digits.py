@@ -89,7 +89,8 @@ def main() -> None:
     measured = {name: float(value) for name, value in trainer.callback_metrics.items()}
     print(f"loss {measured['loss']:.3f}, accuracy {measured['accuracy']:.3f}")
     assert callback.statistics is not None, "it has trained"
-    print(f"activations in 1/{measured['activation_ratio']:.1f} of their bytes; by tensor:\n{callback.statistics.table()}")
+    print(f"all that autograd keeps in 1/{measured['ratio_of_everything']:.1f} of its bytes; by tensor:")
+    print(callback.statistics.table())
 
 
 if __name__ == "__main__":

@@ -71,8 +71,8 @@ def main() -> None:
         again = trainer(options.policy, options.steps, Path(folder) / "again")
         again.train(resume_from_checkpoint=str(half))
     rows = [row for row in whole.state.log_history if "loss" in row]
-    ratio = rows[-1]["activation_ratio"]
-    print(f"\nloss {rows[0]['loss']:.3f} to {rows[-1]['loss']:.3f}; activations in 1/{ratio:.1f} of their bytes")
+    ratio = rows[-1]["ratio_of_everything"]
+    print(f"\nloss {rows[0]['loss']:.3f} to {rows[-1]['loss']:.3f}; all that autograd keeps in 1/{ratio:.1f} of its bytes")
     same = all(torch.equal(one, other) for one, other in zip(weights(whole), weights(again), strict=True))
     print(f"weights of the run that was gone on with: {'the same to the last bit' if same else 'others'}")
 

@@ -36,7 +36,7 @@ class CompressionCallback(Callback):
     """Compress tensors that the forward pass of each training batch saves; validation is unchanged.
 
     The backward pass and the optimizer run outside the context; with manual optimization it opens again after a backward pass.
-    An exception, Ctrl-C included, ends it. Policies receive the epoch. ``activation_ratio`` is logged with every batch. The
+    An exception, Ctrl-C included, ends it. Policies receive the epoch. ``ratio_of_everything`` is logged with every batch. The
     state of the policy is saved in Lightning's checkpoints and restored by ``fit(ckpt_path=...)``.
 
     Parameters

@@ -16,8 +16,8 @@ from actcodec.saved.statistics import Statistics
 from actcodec.study.models.library import version
 from actcodec.training.activation_compression import ActivationCompression, compress_activations
 
-#: Name under which frameworks log the ratio of the steps since the last log.
-LOGGED = "activation_ratio"
+#: Name under which frameworks log the ratio of all that autograd keeps but weights, of the steps since the last log.
+LOGGED = "ratio_of_everything"
 _NOTHING_SAVED = (
     "a training step saved nothing within the context, so that nothing is compressed: its forward pass runs on other threads "
     "(nn.DataParallel; use one process for each device), or elsewhere than this callback looks for it"
@@ -82,8 +82,9 @@ class CompressedRun:
         self._compression.disable()
         kept = self._compression.statistics
         assert kept is not None, "it was enabled"
-        self._original += kept.bytes_original
-        self._kept += kept.bytes_compressed
+        original, compressed = kept.bytes_of_everything
+        self._original += original
+        self._kept += compressed
 
     def step_ends(self) -> None:
         """Warn, once, if the step saved nothing that could have been compressed."""

@@ -31,7 +31,7 @@ class CompressionCallback(TrainerCallback, ExportableState):
     """Compress tensors that ``compute_loss`` saves in training steps; evaluation is unchanged.
 
     The backward pass and the optimizer run outside the context. An exception, Ctrl-C included, ends it. Policies receive the
-    epoch. With every loss the ``Trainer`` logs ``activation_ratio``. The state of the policy is saved in ``trainer_state.json``
+    epoch. With every loss the ``Trainer`` logs ``ratio_of_everything``. The policy's state is saved in ``trainer_state.json``
     of each checkpoint (that of the first process, if there are several) and restored by ``resume_from_checkpoint``.
 
     Parameters

@@ -120,7 +120,7 @@ def curves(title: str, runs: Sequence[Run]) -> bytes:
             steps = [done + aside for done, _ in run.scores]
             score_axes.scatter(steps, changes, color=colours[name], s=18, label=label)
             change = run.score - (before.score if before else 0)
-            ratio_axes.scatter(run.ratio, change, color=colours[name], s=36, label=label)
+            ratio_axes.scatter(run.ratio_of_everything, change, color=colours[name], s=36, label=label)
     unit = _UNITS[runs[0].score_name]
     score_label = f"test {'accuracy' if unit == '%' else 'PSNR'} ({unit})"
     loss_axes.set(title=f"Training loss (mean of {window} steps)", xlabel="step", ylabel="loss")
@@ -132,8 +132,8 @@ def curves(title: str, runs: Sequence[Run]) -> bytes:
         for axes in (score_axes, ratio_axes):
             axes.axhline(0, color="black", linewidth=0.8)
     score_axes.set(title="Score; a dot per seed", xlabel="step", ylabel=score_label)
-    ratio_axes.set(title="Score at the end; a dot per seed", xlabel="compression ratio of activations", ylabel=score_label)
-    ratio_axes.set_xlim(0, 1.1 * max(run.ratio for run in runs))
+    ratio_axes.set(title="Score at the end; a dot per seed", xlabel="compression ratio of everything saved", ylabel=score_label)
+    ratio_axes.set_xlim(0, 1.1 * max(run.ratio_of_everything for run in runs))
     for axes in (loss_axes, score_axes, ratio_axes):
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)

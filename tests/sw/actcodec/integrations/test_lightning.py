@@ -122,7 +122,7 @@ def test_training_is_compressed_and_validation_is_not(pl, callback, module, tmp_
     assert model.passes.count((True, True)) == STEPS
     assert model.passes.count((False, False)) == 1 + STEPS * BATCHES
     assert len(model.passes) == 1 + STEPS + STEPS * BATCHES
-    assert float(done.callback_metrics["activation_ratio"]) == pytest.approx(mine.statistics.ratio)
+    assert float(done.callback_metrics["ratio_of_everything"]) == pytest.approx(mine.statistics.ratio_of_everything)
     assert {row["codec"] for row in mine.statistics.tensors if row["name"] == "layers.0"} == {"sfpr"}
     assert {row["codec"] for row in mine.statistics.tensors if row["name"] == "layers.4"} <= {"exact", "brc"}
 
@@ -131,7 +131,7 @@ def test_the_ratio_is_in_the_log(pl, callback, module, tmp_path):
     logger = pl.loggers.CSVLogger(tmp_path)
     trainer(pl, tmp_path, callback("sfpr"), logger=logger).fit(module(), loader())
     header, *rows = (tmp_path / "lightning_logs" / "version_0" / "metrics.csv").read_text().splitlines()
-    place = header.split(",").index("activation_ratio")
+    place = header.split(",").index("ratio_of_everything")
     assert len(rows) == STEPS
     assert all(2 < float(row.split(",")[place]) < 5 for row in rows)
 

@@ -93,8 +93,8 @@ def test_training_is_compressed_and_evaluation_is_not(hf, callback, tmp_path):
     assert len(done.model.passes) == STEPS + 3
     rows = [row for row in done.state.log_history if "loss" in row]
     assert len(rows) == STEPS
-    assert all(2 < row["activation_ratio"] < 5 for row in rows)
-    assert not any("activation_ratio" in row for row in done.state.log_history if "eval_loss" in row)
+    assert all(2 < row["ratio_of_everything"] < 5 for row in rows)
+    assert not any("ratio_of_everything" in row for row in done.state.log_history if "eval_loss" in row)
     assert {row["codec"] for row in mine.statistics.tensors if row["name"] == "layers.0"} == {"sfpr"}
     assert {row["codec"] for row in mine.statistics.tensors if row["name"] == "layers.5"} <= {"exact", "brc"}
 
