@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated, Any
 
@@ -109,8 +108,6 @@ for module in (
 
 def main() -> None:
     """Run the command line."""
-    # Kineto, which records for torch's profiler, prints a line when it begins and one when it ends, unless its level is above.
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     with in_one_sentence():
         try:
             sys.exit(app(standalone_mode=False))

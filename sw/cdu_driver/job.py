@@ -33,8 +33,8 @@ class Job:
         Little-endian float32 numbers, one for every ``channel_rows`` rows; multipliers when compressing, reciprocals when
         decompressing. Empty in modes without scales.
     shifts
-        64 shifts (0..7) in the order of the payload; empty in modes other than jpeg-act. Queues of compression refuse shifts
-        below 3, which saturate coefficients.
+        64 shifts (0..7) in the order of the payload; empty in modes other than jpeg-act. Compression with shifts below 3 may
+        saturate coefficients: tables (:func:`cdu_spec.dqt.shifts`) have none.
     how
         Settings of the mode: ShiftCoding in mode jpeg-act (None: coder ZVC, point 0), AffineSettings in affine modes,
         MxSettings in mode mx, None in the other modes. Compression does not use a reconstruction point.

@@ -11,7 +11,6 @@ from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import CRC_BYTES
 from cdu_spec.channel_block import ERROR_FLAGS, JOB_ERRORS
 from cdu_spec.coding import ShiftCoding
-from cdu_spec.dqt import LEAST_SHIFT, MAX_SHIFT
 from cdu_spec.geometry import LANES
 from cdu_spec.modes import Coder, Dtype, Mode
 from cdu_spec.mx import MxSettings
@@ -167,14 +166,9 @@ class JobQueue:
         """Program a job and send its data; waits while too many are under way.
 
         Raises JobRefusedError if the unit rejects the job, JobLostError if an earlier job has failed, and UserError if the
-        data do not have the length that the job states, if shifts would saturate coefficients when compressing, or if the
-        job needs GMC or CRCs and the unit has none.
+        data do not have the length that the job states, or if the job needs GMC or CRCs and the unit has none.
         """
         self._check_length(job)
-        if self.channel is Channel.COMPRESS and min(job.shifts, default=LEAST_SHIFT) < LEAST_SHIFT:
-            raise UserError(
-                f"shifts below {LEAST_SHIFT} saturate coefficients when compressing: use {LEAST_SHIFT} to {MAX_SHIFT}"
-            )
         if job.crc and not self._payload_crc:
             raise UserError(
                 "this unit writes and checks no CRC of payloads: use a job without, or build it with payload_crc = 1"

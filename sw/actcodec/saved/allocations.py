@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -13,6 +14,8 @@ from torch.autograd.profiler import profile, record_function
 Result = TypeVar("Result")
 _MEMORY_EVENT = "[memory]"
 _MARK = "[mark]"
+# Kineto, which records for the profiler, prints a line when it begins and one when it ends, unless its level is above these.
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 
 @dataclass(frozen=True)
