@@ -13,9 +13,8 @@ from cdu_spec.ports import PORTS
 from cdu_spec.register_documents import c_header
 from cdu_spec.register_types import Channel, ScaleSource
 from cdu_spec.registers import address, register
-from cdu_verif.backends.compiled import library
-from cdu_verif.backends.compiled.unit import CompiledUnit, Packet
-from compiled_units import EVERYTHING, RECORDING
+from cdu_verif.backends.compiled.unit import Packet
+from compiled_units import EVERYTHING, RECORDING, compiled
 from tools_here import needs_verilator
 from unit_jobs import jobs_of
 
@@ -26,14 +25,12 @@ pytestmark = needs_verilator
 
 @pytest.fixture(scope="module")
 def unit():
-    design = library.generated(EVERYTHING)
-    return CompiledUnit(library.unit(EVERYTHING), design.streams)
+    return compiled(EVERYTHING)
 
 
 @pytest.fixture(scope="module")
 def recording_unit():
-    design = library.generated(RECORDING)
-    return CompiledUnit(library.unit(RECORDING), design.streams)
+    return compiled(RECORDING)
 
 
 class CJob(ctypes.Structure):

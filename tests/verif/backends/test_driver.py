@@ -12,10 +12,9 @@ from cdu_spec import Mode
 from cdu_spec.ports import PORTS
 from cdu_spec.register_types import Channel
 from cdu_tools.errors import UserError
-from cdu_verif.backends.compiled import library
 from cdu_verif.backends.compiled.device import CompiledDevice
-from cdu_verif.backends.compiled.unit import CompiledUnit, Packet
-from compiled_units import EVERYTHING, RECORDING
+from cdu_verif.backends.compiled.unit import Packet
+from compiled_units import EVERYTHING, RECORDING, compiled
 from tools_here import needs_verilator
 from unit_jobs import jobs_of
 
@@ -62,14 +61,12 @@ def _nothing(raw):
 
 @pytest.fixture(scope="module")
 def unit():
-    design = library.generated(CONFIG)
-    return CompiledUnit(library.unit(CONFIG), design.streams)
+    return compiled(CONFIG)
 
 
 @pytest.fixture(scope="module")
 def recording_unit():
-    design = library.generated(RECORDING)
-    return CompiledUnit(library.unit(RECORDING), design.streams)
+    return compiled(RECORDING)
 
 
 @pytest.fixture
