@@ -1,7 +1,7 @@
 """The codecs of channels and of steps on a GPU without their coders: the same values in less time.
 
 Payloads hold the quantised values as they are, where the codec has ZVC, GMC or an entropy coder after them. Reconstructions are
-the codec's to the last bit (tests/sw/actcodec/backends/test_uncoded.py), exact signs and groups of normalisations included;
+the codec's to the last bit (tests/benchmarks/test_uncoded.py), exact signs and groups of normalisations included;
 sizes are not: benchmarks take them from the codec itself.
 """
 

@@ -1,7 +1,7 @@
 """Codecs reduced to their effect on values: fast on a GPU, where a codec's packing and coding would be most of a step.
 
 A form holds the reconstruction itself, so that its bytes mean nothing. The values are those of the codec: the same bits for
-NVFP4 and MX, for copies in steps the same to a few units in the last place (tests/sw/actcodec/policies/test_values_only.py).
+NVFP4 and MX, for copies in steps the same to a few units in the last place (tests/benchmarks/test_values_only.py).
 """
 
 from __future__ import annotations

@@ -87,3 +87,11 @@ def test_no_test_stands_beside_the_rooms():
 def test_every_path_on_the_page_is_there():
     for path in re.findall(r"`((?:hw|sw|verif|synth|tests)/[\w./]+)`", PAGE):
         assert (ROOT / path).exists(), path
+
+
+def test_only_tests_of_benchmarks_import_them():
+    names = "|".join(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
+    imported = re.compile(rf"^ *(?:from|import) (?:{names})\b", re.MULTILINE)
+    importing = {path for path in (ROOT / "tests").rglob("*.py") if imported.search(path.read_text(encoding="utf-8"))}
+    assert importing
+    assert {path.parent for path in importing} == {ROOT / "tests" / "benchmarks"}

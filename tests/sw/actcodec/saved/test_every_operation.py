@@ -1,21 +1,17 @@
 """No operation of torch gives NaN, infinity or zero where the exact gradient is finite and not zero: its test database."""
 
-import csv
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from types import FunctionType
 
 import pytest
-import saved_tensors
 import torch
 from actcodec.saved import gradient_needs
 from actcodec.saved.operations import OperationTracker, plain
+from actcodec.study.torch_operations import name_of, operations, outcomes
 from actcodec.training import compress_activations
-from cdu_tools.report import Table
-from saved_tensors import Outcome, name_of, operations, outcomes, reason, row
 from torch.nn import functional as F
 
-HEADER, *ROWS = csv.reader(saved_tensors.ROWS.read_text(encoding="utf-8").splitlines())
 #: Policies, options, and the largest relative error of an operation's gradient; None for few bits, where it may be any.
 #: Scales that saturate, and transforms of values that are no pictures, may leave as little as no gradient would be: about 1.
 POLICIES = {
@@ -110,46 +106,6 @@ def test_functions_of_the_table_are_torchs():
     tables = (gradient_needs.SMOOTH, gradient_needs.SIZES, set(gradient_needs.BY_ARGUMENTS), set(gradient_needs.EXTREMES))
     assert sum(map(len, tables)) == len(frozenset().union(*tables))
     assert gradient_needs.SMOOTH & set(gradient_needs.REGIONS) == gradient_needs.SIGNS
-
-
-@pytest.mark.parametrize(
-    ("operation", "kept"),
-    [
-        ("amax", "bits, exactly"),
-        ("sqrt", "exactly"),
-        ("nn.functional.relu6", "bits"),
-        ("nn.functional.gelu", "values"),
-        ("nn.functional.conv2d", "values"),
-        ("scatter_reduce.amax", "exactly"),
-        ("nn.functional.cosine_similarity", "exactly"),
-        ("nn.functional.normalize", "values, exactly"),
-        ("linalg.vector_norm", "values, exactly"),
-        ("std", "values, exactly"),
-        ("cdist", "exactly"),
-        ("index_add", "sizes"),
-        ("scatter_reduce.mean", "sizes"),
-    ],
-)
-def test_the_table_says_what_is_kept(operation, kept):
-    (found,) = [row[2] for row in ROWS if row[0] == operation]
-    assert found == kept
-
-
-def test_the_table_says_why_of_all_that_is_exact():
-    assert len(ROWS) > 250
-    for name, _, kept, why in ROWS:
-        assert why == (reason(name) if "exactly" in kept else ""), name
-
-
-def test_the_page_shows_rows_of_the_table():
-    shown = saved_tensors.shown(Table(HEADER, ROWS))
-    assert saved_tensors.MARKS.parts(saved_tensors.PAGE)[1].strip() == shown
-
-
-def test_an_operation_that_is_exact_without_a_reason_stops_the_command():
-    outcome = Outcome("new_operation 0 function", "", 0.0, frozenset({"exact"}), frozenset({"NewBackward0"}))
-    with pytest.raises(ValueError, match="new_operation keeps tensors exactly: say why in _REASONS, or code them"):
-        row("new_operation", [outcome])
 
 
 def names_of_calls(entry):

@@ -1,7 +1,5 @@
 """Rows of the table of families: gradients before and after training, beside those that torch finds."""
 
-from functools import partial
-
 import actcodec
 import pytest
 import torch
@@ -9,22 +7,8 @@ from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import GOOD
 from actcodec.study.families import BITS, FamilyRow, on_family, rows_of
 from actcodec.study.gradient_similarity import Likeness
-from actcodec.study.zoo import Foreign
-from torch import nn
 from torch.nn import functional as F
-
-X = torch.randn(6, 8, 32, generator=torch.Generator().manual_seed(0))
-
-
-def build():
-    return nn.Sequential(nn.Linear(32, 64), nn.LayerNorm(64), nn.GELU(), nn.Linear(64, 4))
-
-
-def loss(model, number):
-    return F.cross_entropy(model(X[number]), torch.arange(8) % 4)
-
-
-TOY = Foreign("toy.model", "CNN", build, loss)
+from toy_of_the_zoo import TOY, build, loss
 
 
 def flat(model, found):
@@ -87,28 +71,3 @@ def test_the_lowest_of_all_seeds_counts_and_exceptions_are_named():
     assert (found.cosine, found.hardest, found.exceptions) == (0.95, "model 7", {"model 7": 0.95})
     found = on_family([*rows, row(0.999, 0.95, 2.0, 1, "model 7"), row(0.98, 0.999, 2.0, 0, "model 8")])
     assert (found.good, found.good_models, found.exceptions) == (False, 18, {})
-
-
-@pytest.fixture
-def benchmark(monkeypatch, tmp_path):
-    """benchmarks/families.py with the toy as the only model."""
-    import families
-
-    monkeypatch.setattr(families, "ZOO", {"toy.model": TOY})
-    monkeypatch.setattr(families, "KEPT", tmp_path)
-    monkeypatch.setattr(families, "rows_of", partial(rows_of, steps=4))
-    monkeypatch.setattr(families, "FAMILIES", {"CNN": ""})
-    return families
-
-
-def test_other_seeds_are_for_what_is_good_so_far_and_nothing_is_measured_twice(benchmark, monkeypatch):
-    policies = ["none", "bf16", "division"]
-    rows = benchmark.measured(["toy.model"], policies, 3, 1)
-    seeds = {name: [one.seed for one in rows if one.policy == name] for name in policies}
-    assert seeds == {"none": [0, 1, 2], "bf16": [0, 1, 2], "division": [0]}
-    (division,) = (one for one in rows if one.policy == "division")
-    assert division.worse.cosine < GOOD
-    monkeypatch.setattr(benchmark, "rows_of", lambda *given, **more: pytest.fail("measured twice"))
-    assert benchmark.measured(["toy.model"], policies, 3, 1) == rows
-    table = benchmark.models_table(rows)
-    assert [row[3] for row in table.rows][:3] == ["3", "3", "1"]

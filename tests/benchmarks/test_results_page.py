@@ -2,14 +2,15 @@
 
 import csv
 import re
-import sys
 from pathlib import Path
 
+import digest
 import pytest
+import results
 from actcodec.policies.recommended import recommended
 from actcodec.study.zoo import FAMILIES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "evidence"
 PAGE = FOLDER / "results.md"
 MEASURED = """# A report
@@ -39,20 +40,7 @@ fast, too:
 """
 
 
-@pytest.fixture(scope="module")
-def writers():
-    """The modules that write the page."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import digest
-        import results
-    finally:
-        sys.path.pop(0)
-    return digest, results
-
-
-def test_a_section_is_a_summary_and_files(writers):
-    digest, _ = writers
+def test_a_section_is_a_summary_and_files():
     text, files, notes = digest.digest("name", MEASURED, ("blocks", "cases"), digest.first("blocks", "of", "kGE", block="dct"))
     assert list(files) == ["results_name_blocks.csv", "results_name_cases.csv"]
     kinds = list(files.values())
@@ -70,14 +58,12 @@ def test_a_section_is_a_summary_and_files(writers):
     assert parts[-2].startswith("All rows: [results_name_blocks.csv](results_name_blocks.csv)")
 
 
-def test_tables_without_a_name_are_an_error(writers):
-    digest, _ = writers
+def test_tables_without_a_name_are_an_error():
     with pytest.raises(ValueError, match="2 kinds of tables"):
         digest.digest("name", MEASURED, ("",), lambda found: "")
 
 
-def test_summaries_are_those_of_the_files(writers):
-    digest, results = writers
+def test_summaries_are_those_of_the_files():
     bodies = results.standing(PAGE.read_text(encoding="utf-8"))
     for section in results.SECTIONS:
         files = {name: FOLDER / digest.file_name(section.name, name) for name in section.tables}
@@ -85,21 +71,18 @@ def test_summaries_are_those_of_the_files(writers):
         assert section.summary(tables) in bodies[section.title], section.title
 
 
-def test_a_figure_is_listed_with_its_keys(writers):
-    digest, _ = writers
+def test_a_figure_is_listed_with_its_keys():
     summary = digest.listed("Area", "", "kGE", "block", "note", note="x")
     table = digest.Table(("block", "kGE", "note"), (("dct", "25.49", "x"), ("sfpr", "18.23", "y"), ("idct", "29.35", "x")))
     assert summary({"": table}) == "Area: 25.49 (dct, x), 29.35 (idct, x)."
 
 
-def test_what_is_not_measured_again_stays_as_it_is(writers):
-    _, results = writers
+def test_what_is_not_measured_again_stays_as_it_is():
     page = PAGE.read_text(encoding="utf-8")
     assert results.write_page(results.introduction(page), results.standing(page)) == page
 
 
-def test_notes_stay_and_are_replaced_by_section(writers, monkeypatch):
-    _, results = writers
+def test_notes_stay_and_are_replaced_by_section(monkeypatch):
     monkeypatch.chdir(ROOT)
     before = results.NOTES.read_text(encoding="utf-8")
     assert results.write_notes({}) == before
@@ -107,8 +90,7 @@ def test_notes_stay_and_are_replaced_by_section(writers, monkeypatch):
     assert [line for line in results.write_notes({"area": ["new"]}).splitlines() if line != "area,new"] == kept
 
 
-def test_a_subject_is_short_and_every_file_of_it_is_there(writers):
-    _, results = writers
+def test_a_subject_is_short_and_every_file_of_it_is_there():
     page = PAGE.read_text(encoding="utf-8")
     for title, body in results.standing(page).items():
         assert body != results.MISSING, title
