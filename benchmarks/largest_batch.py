@@ -5,10 +5,10 @@
 
 Networks have random weights and take photographs or texts: ResNet-18 and MobileNetV2 of torchvision, 3 x 64 x 64, a checkpoint
 around each block; GPT-2 of transformers, 6 layers of width 256, 128 letters, a checkpoint around each layer. The
-plain step is compared with common methods: checkpoints, ``save_on_cpu``, those of ``torch.compile`` (benchmarks/torch_means.py;
-compiled anew for each batch), storage in bfloat16 and in 8 bits by row; then with policies, of which the last two are the one
-with kernels that is recommended for the family, and the same with checkpoints whose inputs are compressed too
-(``checkpoints=True``). Prints a markdown table:
+plain step is compared with common methods: checkpoints, ``save_on_cpu``, those of ``torch.compile`` (benchmarks/torch_means.py)
+and ``actcodec.compiled``, both compiled anew for each batch, storage in bfloat16 and in 8 bits by row; then with policies, of
+which the last two are the one with kernels that is recommended for the family, and the same with checkpoints whose inputs are
+compressed too (``checkpoints=True``). Prints a markdown table:
 
 peak
     MiB at the worst moment of forward and backward with the first batch, by the allocator's own events
@@ -19,8 +19,8 @@ kept
 ratio, of float32
     of activations, against the formats that they have and against float32;
 cosine
-    of the gradient with that of the step as it is; for what ``torch.compile`` has, with that of plain ``torch.compile``, whose
-    dropout draws other numbers;
+    of the gradient with that of the step as it is; for compiled steps with that of plain ``torch.compile``, whose dropout draws
+    other numbers;
 largest batch
     within the budget: it fits, and one sample more does not.
 
@@ -107,6 +107,7 @@ class Way:
     checkpoints: bool = False
     moved: bool = False  #: True if saved tensors are moved to other memory
     settings: Callable[[], AbstractContextManager[None]] | None = None  #: settings of torch with which the step is compiled
+    format: str | None = None  #: format in which a compiled step keeps values
 
 
 PLAIN, COMPILED = Way("without"), Way("inductor", settings=settings)
@@ -122,6 +123,7 @@ def ways(family: str) -> list[Way]:
         Way("checkpoints", checkpoints=True),
         Way("save_on_cpu", moved=True),
         *(Way(name, settings=TORCH_MEANS[name]) for name in FEW),
+        Way("compiled, int8", settings=settings, format="int8"),
         *(Way(named(spec), spec) for spec in specs.values()),
         Way(f"checkpoints, {best.text}", best.policy, checkpoints=True),
     ]
@@ -153,8 +155,10 @@ class Steps:
         self._settings = way.settings
         if self._settings is None:
             self._forward(1)  # libraries and kernels are found
-        else:
+        elif way.format is None:
             compile_in_place(self._model)
+        else:
+            actcodec.compiled(self._model, way.format)
 
     def step(self, batch: int) -> Step:
         """Take one."""

@@ -14,14 +14,16 @@ from torch.utils.flop_counter import flop_registry
 from actcodec.graph.choices import LEAST_BYTES, Choices, action_of, allowed
 from actcodec.graph.formats import format_of
 from actcodec.graph.partition import KEEP, RECOMPUTE, Action, Saved
-from actcodec.graph.plan import Item, Option, TooLittleError, choose
+from actcodec.graph.plan import Item, Option, choose, least_budget
 from actcodec.graph.survey import Survey
 from actcodec.graph.timeline import BACKWARD, FORWARD
 
 #: A peak may be below the budget by so much of it before another choice is looked for.
 TOLERANCE = 0.02
-#: Part of a peak by which that of the next choice is lower.
+#: Part of a peak by which that of the next choice is lower, at most.
 _STEP = 0.01
+#: Where between two peaks another one is looked for, on a scale of logarithms.
+_SHARES = (0.5, 0.25, 0.75)
 #: Choices that are tried for a peak, at most, and for the least one.
 _MOST_GUESSES, _LEAST_GUESSES = 3, 3
 _BEYOND_NEED = 1 << 50  #: bytes
@@ -46,6 +48,11 @@ class _Told:
     others: list[int]  #: bytes of everything else at each moment
     peak: int
     work: float  #: floating-point operations of products
+
+    @property
+    def loss(self) -> float:
+        """Return the squared relative error of the gradient."""
+        return loss(self.rows)
 
 
 class Budget:
@@ -135,22 +142,27 @@ class Budget:
         return found
 
     def choices(self, nbytes: int, error: float) -> tuple[Choices, list[Row]]:
-        """Return the best choice of a predicted peak, times ``error``, within a budget; of the least peak if none is within.
+        """Return the best choice of a predicted peak, times ``error``, within a budget; without one, that of the least peak.
 
-        More bytes never bring a lower predicted peak or a greater error than fewer: all budgets choose among the same choices.
+        More bytes never bring a lower predicted peak or a greater error than fewer: the choices that budgets find between two
+        others have a peak and an error between theirs, and are the same for every budget there.
         """
-        best = min(self._ladder, key=lambda one: preference(int(error * one.peak), nbytes, one.rows))
-        return best.choices, best.rows
+        wanted = nbytes / error
+        below, above = self._told(self._least), self._told(self._finest)
+        if above.peak <= wanted:
+            return above.choices, above.rows
+        while above.peak > (1 + _STEP) * below.peak and (middle := self._between(below, above)) is not None:
+            below, above = (middle, above) if middle.peak <= wanted else (below, middle)
+        return below.choices, below.rows
 
-    @cached_property
-    def _ladder(self) -> list[_Told]:
-        """Follow choices from that of the least error to that of the least peak, with peaks about :data:`_STEP` apart."""
-        told = self._told(self._picked(self._told(self._first), _BEYOND_NEED))
-        least = self._told(self._least)
-        target = float(told.peak)
-        while (target := (1 - _STEP) * target) > least.peak:
-            told = self._below(told, target) or self._below(least, target) or told
-        return list(self._known.values())
+    def _between(self, below: _Told, above: _Told) -> _Told | None:
+        """Return what a choice with a peak and an error between those of two others tells, None if none is found."""
+        for share in _SHARES:
+            target = below.peak ** (1 - share) * above.peak**share
+            found = self._below(above, target) or self._below(below, target)
+            if found and below.peak < found.peak < above.peak and above.loss <= found.loss <= below.loss:
+                return found
+        return None
 
     def _below(self, told: _Told, target: float) -> _Told | None:
         """Return what a choice of a peak of at most ``target`` tells, None if none is found.
@@ -160,10 +172,10 @@ class Budget:
         """
         given = target
         for _ in range(_MOST_GUESSES):
-            try:
-                found = self._told(self._picked(told, int(given)))
-            except TooLittleError:
+            choices = self._picked(told, int(given))
+            if choices is None:
                 return None
+            found = self._told(choices)
             if found.peak <= target:
                 return found
             given -= found.peak - target
@@ -184,24 +196,36 @@ class Budget:
             kept += mine
         return max(peak, kept + self._survey.between)
 
-    def _picked(self, told: _Told, nbytes: int) -> Choices:
-        """Return the best choice within a budget if all that is not kept has its bytes as it is told."""
-        picked = choose([row.item for row in told.rows], told.others, nbytes, self._most_work)
+    def _picked(self, told: _Told, nbytes: int | None = None) -> Choices | None:
+        """Return the best choice within a budget, None if none is, when all that is not kept has its bytes as it is told.
+
+        Without a budget it is the best of the least bytes.
+        """
+        items = [row.item for row in told.rows]
+        if nbytes is None:
+            nbytes = least_budget(items, told.others, self._most_work)
+        picked = choose(items, told.others, nbytes, self._most_work)
+        if picked is None:
+            return None
         actions = {row.key: one.action for row, one in zip(told.rows, picked, strict=True)}
         return Choices(self._first.default, actions)
 
     @cached_property
+    def _finest(self) -> Choices:
+        """The choice of the least error, whatever its peak."""
+        found = self._picked(self._told(self._first), _BEYOND_NEED)
+        assert found is not None, "a budget beyond need is enough"
+        return found
+
+    @cached_property
     def _least(self) -> Choices:
         """The choice of the least peak, as the programme sees it after each of a few choices."""
-        choices, found = self._first, list[Choices]()
-        for _ in range(_LEAST_GUESSES):
-            told = self._told(choices)
-            try:
-                choices = self._picked(told, 0)
-            except TooLittleError as too_little:
-                choices = self._picked(told, too_little.least)
-            found.append(choices)
-        return min(found, key=self.peak)
+        choices: Choices | None = self._first
+        found = list[Choices]()
+        while choices is not None and len(found) < _LEAST_GUESSES:
+            choices = self._picked(self._told(choices))
+            found.extend([] if choices is None else [choices])
+        return min(found, key=self.peak, default=self._first)
 
 
 def _usual(formats: Sequence[str]) -> str:
@@ -216,8 +240,12 @@ def _option(options: Sequence[Option], action: str) -> Option:
 
 def preference(peak: int, nbytes: int, rows: Sequence[Row]) -> tuple[bool, float, int]:
     """Return what is less for a better choice: one within the budget, with the least error of the gradient; else the peak."""
-    loss = sum(row.chosen.loss for row in rows if row.chosen is not None)
-    return (True, peak, 0) if peak > nbytes else (False, loss, peak)
+    return (True, peak, 0) if peak > nbytes else (False, loss(rows), peak)
+
+
+def loss(rows: Sequence[Row]) -> float:
+    """Return the squared relative error of the gradient, as the rows' choices have it."""
+    return sum(row.chosen.loss for row in rows if row.chosen is not None)
 
 
 def keeps_all(rows: Sequence[Row]) -> bool:

@@ -36,21 +36,21 @@ def halve_attention(pair: GraphPair) -> None:
 
 def _halve(pair: GraphPair, node: fx.Node, half: int) -> None:
     tensors: list[fx.Node] = list(node.args[:6])  # type: ignore[arg-type]
-    settings = node.args[6:]
-
-    def backward(first: int, *values: Tensor) -> Any:
-        parts = (one.narrow(0, first, half) for one in values)
-        return _BACKWARD(*parts, *settings, **node.kwargs)
-
+    settings = node.args[6:], tuple(node.kwargs.items())
     with pair.backward.inserting_before(node):
-        one = pair.trace(pair.backward, backward, tensors, 0)
-        other = pair.trace(pair.backward, backward, tensors, half)
+        one = pair.trace(pair.backward, _part, tensors, 0, half, *settings)
+        other = pair.trace(pair.backward, _part, tensors, half, half, *settings)
         both = pair.trace(pair.backward, _all_joined, one + other)
     pair.follows[other[0].all_input_nodes[0]] = one[0]
     for part in list(node.users):
         part.replace_all_uses_with(both[part.args[1]])  # type: ignore[index]
         pair.backward.erase_node(part)
     pair.backward.erase_node(node)
+
+
+def _part(first: int, count: int, settings: tuple[Any, ...], options: tuple[tuple[str, Any], ...], *values: Tensor) -> Any:
+    """Return the gradients of samples from ``first`` on."""
+    return _BACKWARD(*(one.narrow(0, first, count) for one in values), *settings, **dict(options))
 
 
 def _all_joined(*values: Tensor) -> list[Tensor]:

@@ -11,6 +11,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from actcodec.graph.timeline import hint, is_view
 from actcodec.graph.torch_private import OpOverload, decompositions, descriptions, saved_output
 
+#: Traced functions by function, settings and layouts of tensors.
+Traces = dict[Hashable, fx.GraphModule]
+
 
 class GraphPair:
     """The graphs, and edits of the values kept between them.
@@ -23,9 +26,18 @@ class GraphPair:
         Places of the inputs that live on by themselves: parameters and buffers.
     outputs
         Number of the forward's outputs that the model returns; the others are kept for the backward.
+    traces
+        What :meth:`trace` has traced, of other pairs with the same graphs too.
     """
 
-    def __init__(self, forward: fx.GraphModule, backward: fx.GraphModule, outputs: int, static: frozenset[int]) -> None:
+    def __init__(
+        self,
+        forward: fx.GraphModule,
+        backward: fx.GraphModule,
+        outputs: int,
+        static: frozenset[int],
+        traces: Traces | None = None,
+    ) -> None:
         self.forward, self.backward = forward.graph, backward.graph
         self.modules = forward, backward
         end = self.forward.output_node()
@@ -38,7 +50,7 @@ class GraphPair:
         #: inputs that are parameters or buffers
         self.parameters = {node for place, node in enumerate(inputs) if place in static}
         self.tangents = {node for node in self._taken.values() if node.name.startswith("tangents")}  #: gradients of the outputs
-        self._traces: dict[Hashable, fx.GraphModule] = {}
+        self._traces: Traces = {} if traces is None else traces
         self.coded: dict[str, list[fx.Node]] = {}  #: inputs of the backward that are the parts of a value, by its name
         self.follows: dict[fx.Node, fx.Node] = {}  #: operations of the backward whose values are decoded only after another one
         self.made: dict[str, fx.Node] = {node.name: node for node in self.forward.nodes}  #: nodes of the forward by name
@@ -79,7 +91,15 @@ class GraphPair:
         self._kept.remove(node)
 
     def finish(self) -> tuple[fx.GraphModule, fx.GraphModule]:
-        """Write the kept values into the forward's output and return both graphs."""
+        """Write the kept values into the forward's output and return both graphs, ready to be called."""
+        self.write()
+        for module in self.modules:
+            module.graph.lint()
+            module.recompile()
+        return self.modules
+
+    def write(self) -> None:
+        """Write the kept values into the forward's output, and leave out what nothing uses."""
         end = self.forward.output_node()
         values = self.returned + self._kept
         end.args = (tuple(values),)
@@ -89,9 +109,6 @@ class GraphPair:
             end.meta["output_stack_traces"] = list(traces)
         for module in self.modules:
             module.graph.eliminate_dead_code()
-            module.graph.lint()
-            module.recompile()
-        return self.modules
 
     def trace(
         self, graph: fx.Graph, function: Callable[..., Any], values: Sequence[fx.Node], *settings: Hashable

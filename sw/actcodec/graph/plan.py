@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from cdu_tools.errors import UserError
+from cdu_tools.silence import silent_libraries
 from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import hstack, lil_array
+from scipy.sparse import csr_array, hstack, vstack
 
 #: Seconds that the solver may take; the best choice found until then is taken.
 MOST_SECONDS = 10.0
@@ -42,10 +44,9 @@ class TooLittleError(UserError):
     def __init__(self, budget: int, least: int) -> None:
         asked, possible = (f"{nbytes} bytes ({nbytes / 2**20:.1f} MiB)" for nbytes in (budget, least))
         super().__init__(f"a budget of {asked} cannot be kept: give {possible} or more")
-        self.least = least
 
 
-def choose(items: Sequence[Item], others: Sequence[int], budget: int, most_work: float) -> list[Option]:
+def choose(items: Sequence[Item], others: Sequence[int], budget: int, most_work: float) -> list[Option] | None:
     """Return the option of each item with the least sum of losses such that no moment has more bytes than the budget.
 
     Parameters
@@ -59,60 +60,78 @@ def choose(items: Sequence[Item], others: Sequence[int], budget: int, most_work:
     most_work
         Bound on the sum of work.
 
-    Raises TooLittleError with the least budget when no choice fits.
+    Returns None when no choice fits.
     """
     if not items:
-        if max(others, default=0) > budget:
-            raise TooLittleError(budget, max(others))
-        return []
-    sizes = [len(item.options) for item in items]
-    starts = np.cumsum([0, *sizes])
-    options = [option for item in items for option in item.options]
-    moments = _binding(items, others)
-    weights = lil_array((len(moments) + 1, len(options)))
-    picks = lil_array((len(items), len(options)))
-    for number, item in enumerate(items):
-        picks[number, starts[number] : starts[number + 1]] = 1
-        for row, moment in enumerate(moments):
-            if item.first <= moment <= item.last:
-                weights[row, starts[number] : starts[number + 1]] = [option.nbytes for option in item.options]
-    weights[len(moments), :] = [option.work for option in options]
-    bounds = np.array([budget - others[moment] for moment in moments] + [most_work], dtype=float)
-    losses, scale = np.array([option.loss for option in options]), max(option.loss for option in options) or 1.0
+        return [] if max(others, default=0) <= budget else None
+    programme = _Programme(items, others, most_work)
+    losses = np.array([option.loss for option in programme.options])
+    scale = losses.max() or 1.0
     # A little of the bytes breaks ties: of two choices with one loss the smaller one is taken.
     total = sum(max(option.nbytes for option in item.options) for item in items) or 1
-    ties = np.array([1e-9 * option.nbytes / total + 1e-9 * option.work / (most_work or 1.0) for option in options])
-    constraints = [LinearConstraint(picks.tocsr(), 1, 1), LinearConstraint(weights.tocsr(), -np.inf, bounds)]
-    limits = {"time_limit": MOST_SECONDS, "mip_rel_gap": 1e-3}
-    taken, best = np.ones(len(options)), list[Option]()
+    ties = np.array([1e-9 * option.nbytes / total + 1e-9 * option.work / (most_work or 1.0) for option in programme.options])
+    taken, best = np.ones(len(losses)), list[Option]()
     while True:
-        costs = np.minimum(losses / scale, 1.0) + ties
-        found = milp(costs, integrality=np.ones(len(options)), bounds=Bounds(0, taken), constraints=constraints, options=limits)
-        if found.x is None and not best:
-            raise TooLittleError(budget, _floor(weights, picks, bounds, budget, limits))
-        if found.x is None:
-            return best
-        picked = [start + int(np.argmax(found.x[start:end])) for start, end in pairwise(starts)]
+        picked = programme.picked(np.minimum(losses / scale, 1.0) + ties, taken, budget)
+        if picked is None:
+            return best or None
         loss = losses[picked].sum()
         if best and loss > scale:
             return best
-        best = [options[place] for place in picked]
+        best = [programme.options[place] for place in picked]
         if not 0 < loss < _COARSE * scale:
             return best
         # The solver sees no differences of so small losses: once more, without what alone would lose more.
         scale, taken = loss, (losses <= loss).astype(float)
 
 
-def _floor(weights: lil_array, picks: lil_array, bounds: np.ndarray, budget: int, limits: dict[str, float]) -> int:
-    """Return the least budget that some choice keeps."""
-    more = lil_array(np.append(-np.ones(weights.shape[0] - 1), 0.0)[:, None])  # the work has a bound of its own
-    rows = LinearConstraint(hstack([weights, more]).tocsr(), -np.inf, bounds)
-    one = LinearConstraint(hstack([picks, lil_array((picks.shape[0], 1))]).tocsr(), 1, 1)
-    costs = np.append(np.zeros(weights.shape[1]), 1.0)
-    kinds = np.append(np.ones(weights.shape[1]), 0.0)
-    most = np.append(np.ones(weights.shape[1]), np.inf)
-    found = milp(costs, integrality=kinds, bounds=Bounds(0, most), constraints=[rows, one], options=limits)
-    return budget + int(np.ceil(found.fun))
+def least_budget(items: Sequence[Item], others: Sequence[int], most_work: float) -> int:
+    """Return the least budget with which :func:`choose` finds a choice."""
+    return _Programme(items, others, most_work).least() if items else max(others, default=0)
+
+
+class _Programme:
+    """The constraints of a choice: one option of each item, bytes at each moment that can limit it, and the sum of work."""
+
+    def __init__(self, items: Sequence[Item], others: Sequence[int], most_work: float) -> None:
+        self.options = [option for item in items for option in item.options]
+        sizes = [len(item.options) for item in items]
+        self._starts = np.cumsum([0, *sizes])
+        moments = _binding(items, others)
+        self._others, self._most_work = [others[moment] for moment in moments], most_work
+        owner = np.repeat(np.arange(len(items)), sizes)
+        first, last = np.array([(item.first, item.last) for item in items]).T[:, owner]
+        alive = (first <= np.array(moments)[:, None]) & (np.array(moments)[:, None] <= last)
+        nbytes = csr_array(alive * np.array([option.nbytes for option in self.options], dtype=float))
+        self._weights = vstack([nbytes, csr_array([[option.work for option in self.options]])])
+        self._picks = csr_array((np.ones(len(owner)), (owner, np.arange(len(owner)))))
+
+    def picked(self, costs: np.ndarray, taken: np.ndarray, budget: int) -> list[int] | None:
+        """Return the places of the options with the least sum of costs, None when no choice fits."""
+        found = self._solved(costs, taken, self._weights, self._picks, budget)
+        if found is None:
+            return None
+        return [start + int(np.argmax(found[start:end])) for start, end in pairwise(self._starts)]
+
+    def least(self) -> int:
+        """Return the least budget that some choice keeps."""
+        more = csr_array(np.append(-np.ones(len(self._others)), 0.0)[:, None])  # the work has a bound of its own
+        weights, picks = hstack([self._weights, more]), hstack([self._picks, csr_array((self._picks.shape[0], 1))])
+        costs = np.append(np.zeros(len(self.options)), 1.0)
+        found = self._solved(costs, np.append(np.ones(len(self.options)), np.inf), weights, picks, 0)
+        assert found is not None, "a budget may be as large as needed"
+        return int(np.ceil(found[-1]))
+
+    def _solved(self, costs: np.ndarray, most: np.ndarray, weights: Any, picks: Any, budget: int) -> np.ndarray | None:
+        bounds = np.array([budget - other for other in self._others] + [self._most_work], dtype=float)
+        constraints = [LinearConstraint(picks, 1, 1), LinearConstraint(weights, -np.inf, bounds)]
+        kinds = np.ones(len(costs))
+        kinds[len(self.options) :] = 0
+        options = {"time_limit": MOST_SECONDS, "mip_rel_gap": 1e-3}
+        with silent_libraries():  # the solver of SciPy 1.17 prints a line of its own
+            found = milp(costs, integrality=kinds, bounds=Bounds(0, most), constraints=constraints, options=options)
+        values: np.ndarray | None = found.x
+        return values
 
 
 def _binding(items: Sequence[Item], others: Sequence[int]) -> list[int]:

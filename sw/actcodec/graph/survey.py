@@ -11,7 +11,7 @@ from torch import Tensor, fx
 
 from actcodec.graph.choices import LEAST_BYTES
 from actcodec.graph.formats import Format, layout_of
-from actcodec.graph.pair import GraphPair
+from actcodec.graph.pair import GraphPair, Traces
 from actcodec.graph.partition import Partitioner, Saved, keep_exact_masks, saved_values
 from actcodec.graph.schedule import scheduled_peaks
 from actcodec.graph.segments import Roles
@@ -36,12 +36,13 @@ class Part:
     own: float = 0.0  #: squares of the gradients of parameters
     alive: list[tuple[Callable[[], bool], int]] = field(default_factory=list)  #: whether memory that it made is free, and bytes
     around: tuple[int, int] = (0, 0)  #: bytes that no part made, when the forward and when the backward begins
+    traces: Traces = field(default_factory=dict)  #: of all pairs of its graphs
 
     def timeline(self, choose: Callable[[Sequence[Saved]], Sequence[Any]]) -> tuple[GraphPair, list[Saved], Timeline]:
         """Return the graphs, the kept values and the live bytes when values are kept as ``choose`` says."""
         assert self.plain is not None
         forward, backward = (fx.GraphModule(one, _copy(one.graph)) for one in self.plain)
-        pair = GraphPair(forward, backward, self.outputs, self.static)
+        pair = GraphPair(forward, backward, self.outputs, self.static, self.traces)
         found: list[Saved] = []
 
         def remembered(saved: Sequence[Saved]) -> Sequence[Any]:
@@ -49,7 +50,7 @@ class Part:
             return choose(saved)
 
         Partitioner(remembered, self.roles).apply(pair)
-        pair.finish()
+        pair.write()
         return pair, found, peak_of(pair.forward, pair.backward, layouts=False, released=self.released)
 
     def scheduled_peaks(self, choose: Callable[[Sequence[Saved]], Sequence[Any]]) -> tuple[int, int, int]:

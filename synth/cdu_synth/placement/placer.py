@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from cdu_tools.errors import UserError, not_installed
+from cdu_tools.silence import silent_libraries
 
 from cdu_synth.area.timing import Net, Netlist
 from cdu_synth.library.liberty import Library
@@ -108,7 +107,7 @@ def place(netlist: Netlist, library: Library, rows: CellRows, use: float) -> Pla
         halves = [(_FINE * slots[end] // 2, _row(rows) // 2) if end < cells else (0, 0) for end in ends]
         circuit.add_net(ends, [x for x, _ in halves], [y for _, y in halves])
     circuit.setup_rows(coloquinte.Rectangle(0, width * _FINE, 0, count * _row(rows)), _row(rows), True, False)
-    with _quiet():
+    with silent_libraries():
         circuit.place_global(EFFORT)
         circuit.legalize(EFFORT)
         circuit.place_detailed(EFFORT)
@@ -187,16 +186,3 @@ def _nets(netlist: Netlist, library: Library, ports: dict[Net, int]) -> Iterator
         ends[net].append(port)
     clocks = clock_nets(netlist, library)
     yield from (found for net, found in ends.items() if net not in clocks and len(found) > 1)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress the output that Coloquinte prints at every step from C++."""
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 1)
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(nowhere)
