@@ -16,7 +16,7 @@ from cdu_tools.report import Table
 from compiled_means import EAGER, MEANS, Means, Step
 from compiled_measure import measure
 from compiled_networks import Network
-from compiled_page import PAGE
+from compiled_page import PAGE, keeps_goals
 from compiled_worker import Memory, Worker
 from torch import nn
 from torch_means import PLAIN
@@ -36,6 +36,7 @@ class Asked:
     network: str
     budget: int  #: bytes
     peak: int  #: bytes
+    of_eager: float  #: peak as a part of the eager step's
     cosine: float  #: cosine of the gradient with the eager step's
     time: float  #: processor time in that of the eager step
 
@@ -56,7 +57,8 @@ def sweep(network: str, count: int, autocast: bool, rounds: int) -> list[Asked]:
         if row.means in means:
             if row.figures is None:
                 raise SystemExit(f"{network} does not train within {row.means} bytes: {row.error}")
-            found.append(Asked(network, int(row.means), row.figures.peak, row.figures.cosine, row.figures.time))
+            its = row.figures
+            found.append(Asked(network, int(row.means), its.peak, its.of_eager, its.cosine, its.time))
     return found
 
 
@@ -65,17 +67,17 @@ def table(rows: Sequence[Asked]) -> Table:
     cells = [
         (
             *(row.network, f"{row.budget / _MIB:.2f}", f"{row.peak / _MIB:.2f}", f"{100 * row.off:+.2f} %"),
-            *(f"{row.cosine:.6f}", f"{row.time:.2f}"),
+            *(f"{row.of_eager:.3f}", f"{row.cosine:.6f}", f"{row.time:.2f}"),
         )
         for row in rows
     ]
-    return Table(("network", "asked MiB", "peak MiB", "off", "cosine", "time"), cells)
+    return Table(("network", "asked MiB", "peak MiB", "off", "of eager", "cosine", "time"), cells)
 
 
 def summary(rows: Sequence[Asked]) -> str:
-    """Say how far peaks are from their budgets, and where more bytes brought a higher peak or a lower cosine than fewer."""
+    """Say how far peaks are from their budgets, the lowest within the goals of a step, and where more bytes were of no use."""
     farthest = max(rows, key=lambda row: abs(row.off))
-    text = f"The peak farthest from its budget is {100 * farthest.off:+.2f} % off ({farthest.network})."
+    text = f"The peak farthest from its budget is {100 * farthest.off:+.2f} % off ({farthest.network}). {_lowest(rows)}"
     worse = [
         f"{more.network} at {more.budget / _MIB:.2f} MiB"
         for less, more in pairwise(rows)
@@ -84,6 +86,16 @@ def summary(rows: Sequence[Asked]) -> str:
     if worse:
         return f"{text} More bytes brought a lower peak or a lower cosine than the budget before: {', '.join(worse)}."
     return f"{text} On every network more bytes bring no lower peak and no lower cosine."
+
+
+def _lowest(rows: Sequence[Asked]) -> str:
+    """Name the lowest peak of each network whose step keeps both goals."""
+    lowest = {}
+    for row in rows:
+        if keeps_goals(row.time, row.cosine):
+            lowest[row.network] = min(row.of_eager, lowest.get(row.network, row.of_eager))
+    told = ", ".join(f"{network} {of_eager:.3f}" for network, of_eager in lowest.items())
+    return f"Lowest within the goals above, as parts of the eager step's peak: {told or 'none'}."
 
 
 def write(rows: Sequence[Asked]) -> None:

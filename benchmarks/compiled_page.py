@@ -125,11 +125,14 @@ def _first(found: Figures, base: Figures) -> tuple[str, str, str]:
 def _lowest(rows: Sequence[Row]) -> tuple[str, float] | None:
     """Return name and peak, as a part of eager's, of the means with the lowest peak that keeps both goals."""
     found = [
-        (row.means, row.figures.of_eager)
-        for row in rows
-        if row.figures and round(row.figures.time, 2) <= MOST_TIME and row.figures.cosine >= LEAST_COSINE
+        (row.means, row.figures.of_eager) for row in rows if row.figures and keeps_goals(row.figures.time, row.figures.cosine)
     ]
     return min(found, key=lambda one: one[1], default=None)
+
+
+def keeps_goals(time: float, cosine: float) -> bool:
+    """Return whether a step keeps both goals."""
+    return round(time, 2) <= MOST_TIME and cosine >= LEAST_COSINE
 
 
 def _best_cells(one: tuple[str, float] | None) -> tuple[str, str]:

@@ -4,7 +4,11 @@ import pytest
 from actcodec.graph.plan import TooLittleError
 from compiled_budgets import _FLOOR, Asked, summary, table
 
-ROWS = [Asked("GPT", 100, 99, 0.9995, 1.1), Asked("GPT", 200, 203, 0.9999, 0.9), Asked("ViT", 50, 50, 0.9, 1.0)]
+ROWS = [
+    Asked("GPT", 100, 99, 0.2, 0.9995, 1.1),
+    Asked("GPT", 200, 203, 0.4, 0.9999, 0.9),
+    Asked("ViT", 50, 50, 0.1, 0.9, 1.0),
+]
 
 
 def test_the_distance_is_a_part_of_the_budget():
@@ -13,14 +17,14 @@ def test_the_distance_is_a_part_of_the_budget():
 
 def test_the_farthest_peak_is_named():
     assert summary(ROWS) == (
-        "The peak farthest from its budget is +1.50 % off (GPT). On every network more bytes bring no lower peak and no lower "
-        "cosine."
+        "The peak farthest from its budget is +1.50 % off (GPT). Lowest within the goals above, as parts of the eager step's "
+        "peak: GPT 0.400. On every network more bytes bring no lower peak and no lower cosine."
     )
 
 
 @pytest.mark.parametrize(("peak", "cosine"), [(98, 0.9999), (203, 0.9994)])
 def test_a_budget_that_is_not_worth_its_bytes_is_named(peak, cosine):
-    text = summary([ROWS[0], Asked("GPT", 2 << 20, peak, cosine, 0.9)])
+    text = summary([ROWS[0], Asked("GPT", 2 << 20, peak, 0.3, cosine, 0.9)])
     assert text.endswith("More bytes brought a lower peak or a lower cosine than the budget before: GPT at 2.00 MiB.")
 
 
