@@ -3,7 +3,8 @@
     python benchmarks/front_page.py
 
 Nothing is measured here: the configurations and recommended policies are those of `cdu list`, ratio and accuracy those of the
-comparison of methods (docs/evidence/results.md), time and memory of a step those of docs/evidence/speed.md.
+comparison of methods (docs/evidence/results.md), time and memory of a step those of docs/evidence/speed.md, peaks of compiled
+steps those of docs/evidence/compiled_step.md.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from actcodec.policies.recommended import (
 from actcodec.study.zoo import FAMILIES
 from cdu_cli.configurations import REGISTERS, tests_passed
 from cdu_tools.files import write_whole
+from compiled_page import ROWS, best, read_rows
 from digest import Table, read
 
 ROOT = Path(__file__).parent.parent
@@ -131,6 +133,19 @@ def _families(to_docs: str) -> str:
     return f"{recommendations()}\n\n{note}"
 
 
+def _compiled(to_docs: str) -> str:
+    """Say how low the peaks of compiled steps are that keep the goals of their page."""
+    peaks = [
+        f"{network} {float(of_eager):.2f}"
+        for network, precision, *_, own, of_eager, _ in best(read_rows(ROWS)).rows
+        if precision == "float32" and own != "none"
+    ]
+    return (
+        "`actcodec.compiled(model)` takes no more time than eager steps, and this part of their peak: "
+        f"{', '.join(peaks)} ([all]({to_docs}evidence/compiled_step.md))."
+    )
+
+
 def _training(to_docs: str) -> str:
     compared = read((EVIDENCE / "results_comparison_networks.csv").read_text(encoding="utf-8"))
     steps = read(STEPS.read_text(encoding="utf-8")).where(backend="native")
@@ -143,9 +158,9 @@ def _training(to_docs: str) -> str:
 
 #: The pages with figures: what leads from each to the folder ``docs``, and which figures.
 PAGES: dict[Path, tuple[str, tuple[Callable[[str], str], ...]]] = {
-    ROOT / "README.md": ("docs/", (_units, _families)),
-    ROOT / "docs" / "index.md": ("", (_units, _families, _training)),
-    ROOT / "docs" / "user" / "policies.md": ("../", (lambda _: choices(),)),
+    ROOT / "README.md": ("docs/", (_units, _families, _compiled)),
+    ROOT / "docs" / "index.md": ("", (_units, _families, _compiled, _training)),
+    ROOT / "docs" / "user" / "policies.md": ("../", (lambda _: choices(), _compiled)),
     EVIDENCE / "results.md": ("../", (lambda _: by_family(read(HARM.read_text(encoding="utf-8"))),)),
 }
 
