@@ -383,20 +383,18 @@ async def activations_of_photographs(bench: DmaBench) -> None:
     await _activations(bench, "cifar10")
 
 
-@bench_test(DmaBench)
-async def rate(bench: DmaBench) -> None:
+@bench_test(DmaBench, direction=[channel.value for channel in Channel], mode=[mode.name.lower() for mode in _MODES])
+async def rate(bench: DmaBench, direction: str, mode: str) -> None:
     """Report cycles per job, and from one to the next, with latency, beside those that the unit's or memory's port needs."""
     bench.memory.latency = 40
     count, first = 3, 1
-    for mode in _MODES:
-        item = _item(bench, (2, 4, 32, 64), mode)
-        beats = item[1].compression.beats
-        of_values, of_payload = beats / bench.config.port_beats, len(item[1].payload) / bench.config.packed_bytes
-        least = max(of_values, of_payload, beats * bench.config.beat_bits / bench.config.dma_bits)
-        for channel in Channel:
-            cycles, apart = await _apart(bench, channel, item, first, count)
-            bench.figures[f"{channel.value} {mode.label}"] = f"{cycles} cycles, {apart:.0f} apart, at least {least:.0f}"
-            assert cycles < 1.35 * least + 400, f"{channel.value} {mode.label}: {cycles} cycles, least {least:.0f}"
+    item = _item(bench, (2, 4, 32, 64), Mode[mode.upper()])
+    beats = item[1].compression.beats
+    of_values, of_payload = beats / bench.config.port_beats, len(item[1].payload) / bench.config.packed_bytes
+    least = max(of_values, of_payload, beats * bench.config.beat_bits / bench.config.dma_bits)
+    cycles, apart = await _apart(bench, Channel(direction), item, first, count)
+    bench.figures["job"] = f"{cycles} cycles, {apart:.0f} apart, at least {least:.0f}"
+    assert cycles < 1.35 * least + 400, f"{direction} {mode}: {cycles} cycles, least {least:.0f}"
 
 
 async def _apart(bench: DmaBench, channel: Channel, item: tuple[Tensor, Exchange], first: int, count: int) -> tuple[int, float]:
