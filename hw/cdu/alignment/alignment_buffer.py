@@ -14,6 +14,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS, VALUE_BITS
 
 from cdu.alignment.tile_banks import TileBanks
+from cdu.parts.join import assigned
 from cdu.parts.lookup import lookup
 from cdu.parts.ram import Ram
 from cdu.parts.streams import registered
@@ -51,11 +52,15 @@ class AlignmentBuffer(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.TileWord`; only a tile of one block may have fewer than 8 rows.
+        Stream of :class:`~cdu.words.TileWord`; only a tile of one block may have fewer than 8 rows. With ``BOTH`` the words
+        that become blocks.
+    blocks
+        Only with ``BOTH``: stream of the words that become rows. Only the stream whose direction it is may be valid: both are
+        ready without regard to ``to_rows``, which comes late, as it has many wires.
     o
         Stream of :class:`~cdu.words.BlockWord`, or of :class:`~cdu.words.TileWord` where the direction is not ``TO_BLOCKS``.
     to_rows
-        Only with ``BOTH``: the direction. Must change only while ``empty`` is high and ``i`` is not valid.
+        Only with ``BOTH``: the direction. Must change only while ``empty`` is high and nothing comes.
     empty
         The buffer holds no word.
 
@@ -63,6 +68,7 @@ class AlignmentBuffer(wiring.Component):
     """
 
     i: stream.Interface
+    blocks: stream.Interface
     o: stream.Interface
     to_rows: Signal
     empty: Signal
@@ -72,18 +78,21 @@ class AlignmentBuffer(wiring.Component):
         self.beats = config.port_beats
         bits = VALUE_BITS if direction is Direction.TO_ROWS else config.value_bits
         word = (BlockWord if direction is Direction.TO_BLOCKS else TileWord)(config, bits)
+        both = {"blocks": In(stream.Signature(TileWord(config))), "to_rows": In(1)}
         super().__init__(
             {
                 "i": In(stream.Signature(TileWord(config, bits))),
                 "o": Out(stream.Signature(word)),
-                **({"to_rows": In(1)} if direction is Direction.BOTH else {}),
+                **(both if direction is Direction.BOTH else {}),
                 "empty": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        ring = _Ring(m, self.beats, self.i, self.o)
+        both = self.direction is Direction.BOTH
+        words = stream.Signature(self.i.payload.shape()).create(path=("words",)) if both else self.i
+        ring = _Ring(m, self.beats, words, self.o)
         if self.direction is Direction.TO_BLOCKS:
             ring.write_rows()
             ring.read_blocks()
@@ -91,10 +100,13 @@ class AlignmentBuffer(wiring.Component):
             ring.write_blocks()
             ring.read_rows()
         else:
+            m.d.comb += [self.i.ready.eq(ring.tile_fits(self.i.payload.blocks)), self.blocks.ready.eq(ring.block_fits())]
             with m.If(self.to_rows):
+                m.d.comb += [words.valid.eq(self.blocks.valid), *assigned(words.payload, self.blocks.payload)]
                 ring.write_blocks()
                 ring.read_rows()
             with m.Else():
+                m.d.comb += [words.valid.eq(self.i.valid), words.payload.eq(self.i.payload)]
                 ring.write_rows()
                 ring.read_blocks()
         m.d.comb += self.empty.eq((ring.used == 0) & ~self.o.valid)
@@ -145,6 +157,7 @@ class _Ring:
         self.write_block = Signal(range(TILE_BLOCKS))
         self.read_block = Signal(range(TILE_BLOCKS))
         self.write_word = Signal(range(tile_words))
+        self.begins = self.write_word == 0  # a block, or a tile row by row
         self.read_word = Signal(range(tile_words))
         self.used = Signal(range(SLOTS + 1))  # slots
         self.complete = Signal(range(SLOTS + 1))  # tiles
@@ -180,10 +193,17 @@ class _Ring:
         with m.If(~o.valid | o.ready):
             m.d.sync += o.valid.eq(self.taken)
 
+    def tile_fits(self, blocks: Value) -> Value:
+        """Return whether the next word along the rows of a tile of that many blocks has room."""
+        return ~self.begins | (self.used + blocks <= SLOTS)
+
+    def block_fits(self) -> Value:
+        """Return whether the next word of a block has room."""
+        return ~self.begins | (self.used != SLOTS)
+
     def write_rows(self) -> None:
         """Write words along the rows of a tile; all its slots must be free when it begins."""
         m, word = self.m, self.i.payload
-        begins = self.write_word == 0
         lanes = self._entries(self.map.raster_lanes, word.blocks, self.write_word, "raster_lane")
         places = self._entries(self.map.raster_addresses, word.blocks, self.write_word, "raster_write")
         for bank, lane, place in zip(self.banks, lanes, places, strict=True):
@@ -192,8 +212,8 @@ class _Ring:
                 bank.write_address.eq(self.write_slot * self.slot_words + place),
             ]
         m.d.comb += [
-            self.i.ready.eq(~begins | (self.used + word.blocks <= SLOTS)),
-            self.allocated.eq(Mux(self.written & begins, word.blocks, 0)),
+            self.i.ready.eq(self.tile_fits(word.blocks)),
+            self.allocated.eq(Mux(self.written & self.begins, word.blocks, 0)),
             self.filled.eq(self.written & word.ends),
             self.entering.final.eq(Mux(word.blocks == 1, self.write_word, self.slot_words - 1)),
         ]
@@ -203,7 +223,7 @@ class _Ring:
     def write_blocks(self) -> None:
         """Write words along the rows of one block after the other; the slot of a block must be free when the block begins."""
         m, word = self.m, self.i.payload
-        begins, last_block = self.write_word == 0, self.write_block == word.blocks - 1
+        last_block = self.write_block == word.blocks - 1
         lanes = self._entries(self.map.block_lanes, word.blocks, self.write_block, "block_lane")
         for bank, lane in zip(self.banks, lanes, strict=True):
             m.d.comb += [
@@ -211,8 +231,8 @@ class _Ring:
                 bank.write_address.eq((self.write_slot + self.write_block) * self.slot_words + self.write_word),
             ]
         m.d.comb += [
-            self.i.ready.eq(~begins | (self.used != SLOTS)),
-            self.allocated.eq(self.written & begins),
+            self.i.ready.eq(self.block_fits()),
+            self.allocated.eq(self.written & self.begins),
             self.filled.eq(self.written & word.ends & last_block),
             self.entering.final.eq(Mux(word.blocks == 1, self.write_word, word.blocks * self.slot_words - 1)),
         ]

@@ -102,7 +102,8 @@ class HalfDuplex(_Duplex):
             alignment = AlignmentBuffer(self.config, Direction.BOTH)
             m.submodules.alignment = restart(alignment)
             m.d.comb += alignment.to_rows.eq(decompressing)
-            share(m, decompressing, (compression.to_alignment, decompression.to_alignment), alignment.i)
+            connect(m, compression.to_alignment, alignment.i)
+            connect(m, decompression.to_alignment, alignment.blocks)
             spread(m, decompressing, alignment.o, (compression.from_alignment, decompression.from_alignment))
         if self.config.has_dct:
             for lane in range(self.config.cdus):
