@@ -99,8 +99,8 @@ def _lowest(rows: Sequence[Asked]) -> str:
 
 
 def write(rows: Sequence[Asked]) -> None:
-    """Write the table between the marks of the page, and all rows beside it."""
-    MARKS.put(PAGE, f"\n\n{summary(rows)}\n\n{table(rows).markdown()}\n\n")
+    """Write the summary between the marks of the page, and all rows beside it."""
+    MARKS.put(PAGE, f"\n\n{summary(rows)}\n\n")
     write_whole(ROWS, table(rows).csv())
 
 

@@ -160,7 +160,7 @@ def _training(to_docs: str) -> str:
 PAGES: dict[Path, tuple[str, tuple[Callable[[str], str], ...]]] = {
     ROOT / "README.md": ("docs/", (_units, _families, _compiled)),
     ROOT / "docs" / "index.md": ("", (_units, _families, _compiled, _training)),
-    ROOT / "docs" / "user" / "policies.md": ("../", (lambda _: choices(), _compiled)),
+    ROOT / "docs" / "user" / "policies.md": ("../", (lambda _: choices(),)),
     EVIDENCE / "results.md": ("../", (lambda _: by_family(read(HARM.read_text(encoding="utf-8"))),)),
 }
 
