@@ -17,12 +17,12 @@ def silent_libraries() -> Iterator[None]:
     """Drop what is written to the standard output while the context is open, by other threads and child processes too."""
     _flush()
     kept = os.dup(_STANDARD_OUTPUT)
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), _STANDARD_OUTPUT)
     try:
-        with Path(os.devnull).open("w") as nowhere:
-            os.dup2(nowhere.fileno(), _STANDARD_OUTPUT)
-            yield
-            _flush()
+        yield
     finally:
+        _flush()
         os.dup2(kept, _STANDARD_OUTPUT)
         os.close(kept)
 
