@@ -90,7 +90,7 @@ def summary(rows: Sequence[Asked]) -> str:
 
 def _lowest(rows: Sequence[Asked]) -> str:
     """Name the lowest peak of each network whose step keeps both goals."""
-    lowest = {}
+    lowest: dict[str, float] = {}
     for row in rows:
         if keeps_goals(row.time, row.cosine):
             lowest[row.network] = min(row.of_eager, lowest.get(row.network, row.of_eager))
