@@ -15,6 +15,8 @@ from scipy.sparse import csr_array, hstack, vstack
 
 #: Seconds that the solver may take; the best choice found until then is taken.
 MOST_SECONDS = 10.0
+#: Part of a byte that is rounding.
+_EXACT = 1e-3
 #: Part of the greatest loss below which a sum of losses is too small for the solver to tell from others.
 _COARSE = 0.01
 
@@ -98,12 +100,16 @@ class _Programme:
         sizes = [len(item.options) for item in items]
         self._starts = np.cumsum([0, *sizes])
         moments = _binding(items, others)
-        self._others, self._most_work = [others[moment] for moment in moments], most_work
+        self._others = [others[moment] for moment in moments]
         owner = np.repeat(np.arange(len(items)), sizes)
         first, last = np.array([(item.first, item.last) for item in items]).T[:, owner]
         alive = (first <= np.array(moments)[:, None]) & (np.array(moments)[:, None] <= last)
-        nbytes = csr_array(alive * np.array([option.nbytes for option in self.options], dtype=float))
-        self._weights = vstack([nbytes, csr_array([[option.work for option in self.options]])])
+        nbytes = np.array([option.nbytes for option in self.options], dtype=float)
+        self._unit = nbytes.max() or 1.0  # bytes; the solver's tolerances suit coefficients up to 1
+        work = np.array([option.work for option in self.options])
+        unit_of_work = work.max() or 1.0
+        self._most_work = most_work / unit_of_work
+        self._weights = vstack([csr_array(alive * nbytes / self._unit), csr_array([work / unit_of_work])])
         self._picks = csr_array((np.ones(len(owner)), (owner, np.arange(len(owner)))))
 
     def picked(self, costs: np.ndarray, taken: np.ndarray, budget: int) -> list[int] | None:
@@ -120,10 +126,10 @@ class _Programme:
         costs = np.append(np.zeros(len(self.options)), 1.0)
         found = self._solved(costs, np.append(np.ones(len(self.options)), np.inf), weights, picks, 0)
         assert found is not None, "a budget may be as large as needed"
-        return int(np.ceil(found[-1]))
+        return int(np.ceil(self._unit * found[-1] - _EXACT))
 
     def _solved(self, costs: np.ndarray, most: np.ndarray, weights: Any, picks: Any, budget: int) -> np.ndarray | None:
-        bounds = np.array([budget - other for other in self._others] + [self._most_work], dtype=float)
+        bounds = np.array([(budget - other) / self._unit for other in self._others] + [self._most_work], dtype=float)
         constraints = [LinearConstraint(picks, 1, 1), LinearConstraint(weights, -np.inf, bounds)]
         kinds = np.ones(len(costs))
         kinds[len(self.options) :] = 0
