@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 
 HERE = Path(__file__).parent
 CONFORMANCE = HERE.parent / "codecs" / "test_codecs_conformance.py"
+UNCODED = HERE.parents[2] / "benchmarks" / "test_uncoded.py"
 CUDA = SimpleNamespace(device=torch.device("cuda"))
 
 
@@ -37,11 +38,18 @@ def interpreted(*arguments, **environment):
     return done.stdout
 
 
-@pytest.mark.parametrize("files", [("triton_codecs",), ("triton_payloads", "triton_training", "uncoded")], ids="-".join)
+@pytest.mark.parametrize(
+    "files",
+    [
+        (HERE / "test_triton_codecs.py",),
+        (HERE / "test_triton_payloads.py", HERE / "test_triton_training.py", UNCODED),
+    ],
+    ids=lambda files: "-".join(file.stem for file in files),
+)
 def test_kernels(files):
     """Start few processes: each imports torch and Triton, which takes as long as some files."""
     pytest.importorskip("triton")
-    assert "skipped" not in interpreted(*(HERE / f"test_{file}.py" for file in files))
+    assert "skipped" not in interpreted(*files)
 
 
 def test_conformance():
