@@ -141,7 +141,7 @@ def _compiled(to_docs: str) -> str:
         if precision == "float32" and own != "none"
     ]
     return (
-        "`actcodec.compiled(model)` takes no more time than eager steps, and this part of their peak: "
+        "Where `actcodec.compiled(model)` takes no more time than eager steps, it takes of their peak: "
         f"{', '.join(peaks)} ([all]({to_docs}evidence/compiled_step.md))."
     )
 

@@ -55,8 +55,8 @@ class AlignmentBuffer(wiring.Component):
         Stream of :class:`~cdu.words.TileWord`; only a tile of one block may have fewer than 8 rows. With ``BOTH`` the words
         that become blocks.
     blocks
-        Only with ``BOTH``: stream of the words that become rows. Only the stream whose direction it is may be valid: both are
-        ready without regard to ``to_rows``, which comes late, as it has many wires.
+        Only with ``BOTH``: stream of the words that become rows. Only the stream of the present direction may be valid.
+        Neither ``ready`` depends on ``to_rows``, whose large fan-out would make it late.
     o
         Stream of :class:`~cdu.words.BlockWord`, or of :class:`~cdu.words.TileWord` where the direction is not ``TO_BLOCKS``.
     to_rows
