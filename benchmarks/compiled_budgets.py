@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Sequence
 from contextlib import closing
@@ -99,9 +100,27 @@ def _lowest(rows: Sequence[Asked]) -> str:
 
 
 def write(rows: Sequence[Asked]) -> None:
-    """Write the summary between the marks of the page, and all rows beside it."""
-    MARKS.put(PAGE, f"\n\n{summary(rows)}\n\n")
-    write_whole(ROWS, table(rows).csv())
+    """Write the rows in place of those of their networks, and the summary of all between the marks of the page."""
+    new = {row.network for row in rows}
+    all_rows = [*(row for row in read() if row.network not in new), *rows]
+    MARKS.put(PAGE, f"\n\n{summary(all_rows)}\n\n")
+    write_whole(ROWS, table(all_rows).csv())
+
+
+def read() -> list[Asked]:
+    """Read the rows that are written."""
+    with ROWS.open(encoding="utf-8", newline="") as file:
+        return [
+            Asked(
+                row["network"],
+                round(float(row["asked MiB"]) * _MIB),
+                round(float(row["peak MiB"]) * _MIB),
+                float(row["of eager"]),
+                float(row["cosine"]),
+                float(row["time"]),
+            )
+            for row in csv.DictReader(file)
+        ]
 
 
 def _budgeted(budget: int, model: nn.Module, network: Network, step: Step) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from statistics import median
 
+import torch
 from actcodec.study.gradient_similarity import cosine
 from compiled_means import EAGER, Means
 from compiled_page import Figures, Row
@@ -38,10 +39,11 @@ def measure(network: str, means: Mapping[str, Means], autocast: bool, rounds: in
                     its.append(seconds)
         memory: dict[str, Memory] = {name: workers[name].call("memory") for name in first}
     rows = []
+    vectors = torch.backends.cpu.get_cpu_capability()
     for name, one in means.items():
         base = memory[PLAIN if one.compiles else EAGER].loss
         found = figures(first[name], times[name], memory[name], times[EAGER], memory[EAGER], base) if name in first else None
-        rows.append(Row(network, precision, name, found, errors.get(name, "")))
+        rows.append(Row(network, precision, vectors, name, found, errors.get(name, "")))
     return rows
 
 

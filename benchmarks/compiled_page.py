@@ -22,6 +22,7 @@ BEST = Marks("compiled-step-best")
 #: The goals of a compressed step: most time in that of the eager step, in hundredths, and least cosine with its gradient.
 MOST_TIME, LEAST_COSINE = 1.0, 0.9995
 _MIB = 1 << 20
+_SETTING = ("network", "precision", "vectors")
 _HEADER = (
     *("means", "peak MiB", "of eager", "kept MiB", "resident MiB", "time", "cosine", "loss"),
     *("first step, CPU s", "wall s", "of inductor's"),
@@ -51,9 +52,15 @@ class Row:
 
     network: str
     precision: str
+    vectors: str  #: of the processor, as ``torch.backends.cpu.get_cpu_capability()`` calls them
     means: str
     figures: Figures | None
     error: str
+
+    @property
+    def setting(self) -> tuple[str, str, str]:
+        """Return what rows of one table have in common."""
+        return self.network, self.precision, self.vectors
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -65,42 +72,50 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Put rows into a JSON file in place of all rows of their network and precision."""
-    new = {(row.network, row.precision) for row in rows}
-    kept = [row for row in read_rows(path) if (row.network, row.precision) not in new]
+    """Put rows into a JSON file in place of all rows of their network, precision and vectors."""
+    new = {row.setting for row in rows}
+    kept = [row for row in read_rows(path) if row.setting not in new]
     write_whole(path, json_text([asdict(row) for row in (*kept, *rows)]))
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """Return the table of one network in one precision."""
+    """Return the table of one network in one precision on one kind of processor."""
     base = next(row.figures for row in rows if row.means == PLAIN)
     assert base is not None, "plain torch.compile compiles every network of the benchmark"
     return Table(_HEADER, [(row.means, *_cells(row, base)) for row in rows])
 
 
 def best(rows: Sequence[Row]) -> Table:
-    """Return for each network and precision the lowest peak of torch's means and of this project's that keep both goals."""
+    """Return for each network, precision and kind of processor the lowest peaks of torch's means and of this project's.
+
+    Means count that keep both goals.
+    """
     cells = []
-    for network, precision in dict.fromkeys((row.network, row.precision) for row in rows):
-        its = [row for row in rows if (row.network, row.precision) == (network, precision)]
+    for setting, its in _by_setting(rows):
         torchs, own = (_lowest([row for row in its if MEANS[row.means].own == own]) for own in (False, True))
-        cells.append((network, precision, *_best_cells(torchs), *_best_cells(own), _lower(torchs, own)))
-    return Table(("network", "precision", "torch's own", "of eager", "this project", "of eager", "lower"), cells)
+        cells.append((*setting, *_best_cells(torchs), *_best_cells(own), _lower(torchs, own)))
+    return Table((*_SETTING, "torch's own", "of eager", "this project", "of eager", "lower"), cells)
 
 
 def write_page(page: Path, rows: Sequence[Row]) -> None:
     """Write the table between the marks of the page, and all rows beside the page."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("network", "precision", "parameters MiB", "eager step, CPU s", *_HEADER))
-    for network, precision in dict.fromkeys((row.network, row.precision) for row in rows):
-        its = [row for row in rows if (row.network, row.precision) == (network, precision)]
-        writer.writerows((network, precision, *_setting(its), *cells) for cells in table(its).rows)
+    writer.writerow((*_SETTING, "parameters MiB", "eager step, CPU s", *_HEADER))
+    for setting, its in _by_setting(rows):
+        writer.writerows((*setting, *_of_eager_step(its), *cells) for cells in table(its).rows)
     write_whole(page.with_suffix(".csv"), text.getvalue())
     BEST.put(page, f"\n\n{best(rows).markdown()}\n\n")
 
 
-def _setting(rows: Sequence[Row]) -> tuple[str, str]:
+def _by_setting(rows: Sequence[Row]) -> list[tuple[tuple[str, str, str], list[Row]]]:
+    """Return the rows of each table."""
+    return [
+        (setting, [row for row in rows if row.setting == setting]) for setting in dict.fromkeys(row.setting for row in rows)
+    ]
+
+
+def _of_eager_step(rows: Sequence[Row]) -> tuple[str, str]:
     eager = next(row.figures for row in rows if row.means == EAGER)
     assert eager is not None, "the eager step runs on every network"
     return f"{eager.parameters / _MIB:.1f}", f"{eager.seconds:.2f}"

@@ -28,12 +28,11 @@ first step, wall, of inductor's
     processor time that the first step of a compiled model took more than later ones, compilers included, with an empty cache
     of compiled code; the same by the clock; and the processor time as a multiple of plain ``torch.compile``'s.
 
-The rows of the networks and the precision that were measured replace those in ``docs/evidence/compiled_step.json``; the tables
-of ``docs/evidence/compiled_step.md`` are written from that file.
+The rows of the networks, the precision and the kind of processor (its vectors) that were measured replace those in
+``docs/evidence/compiled_step.json``; the tables of ``docs/evidence/compiled_step.md`` are written from that file.
 
 ``--budgets N`` asks ``actcodec.compiled`` for N budgets on each network instead, from its floor to the peak of
 a step that codes nothing, and writes budgets and measured peaks into ``docs/evidence/compiled_budgets.csv`` and the same page.
-
 """
 
 from __future__ import annotations
@@ -59,15 +58,12 @@ def main() -> None:
     parser.add_argument("--budgets", type=int, metavar="N", help="measure so many budgets on each network instead, 2 or more")
     arguments = parser.parse_args()
     if arguments.budgets is not None:
-        asked = [
-            one
-            for network in arguments.networks
-            for one in compiled_budgets.sweep(network, arguments.budgets, arguments.autocast, arguments.rounds)
-        ]
-        if arguments.no_page:
-            print(compiled_budgets.table(asked).markdown())
-        else:
-            compiled_budgets.write(asked)
+        for network in arguments.networks:
+            asked = compiled_budgets.sweep(network, arguments.budgets, arguments.autocast, arguments.rounds)
+            if arguments.no_page:
+                print(compiled_budgets.table(asked).markdown(), flush=True)
+            else:
+                compiled_budgets.write(asked)
         return
     means = {name: one for name, one in MEANS.items() if name in {EAGER, PLAIN, *arguments.means}}
     for network in arguments.networks:

@@ -25,18 +25,18 @@ FIGURES = Figures(
 )
 
 
-def row(means, network="GPT", precision="float32", error="", **figures):
+def row(means, network="GPT", precision="float32", vectors="AVX2", error="", **figures):
     found = None if error else dataclasses.replace(FIGURES, **figures)
-    return Row(network, precision, means, found, error)
+    return Row(network, precision, vectors, means, found, error)
 
 
-def test_rows_are_replaced_by_network_and_precision(tmp_path):
+def test_rows_are_replaced_by_network_precision_and_vectors(tmp_path):
     path = tmp_path / "rows.json"
-    old, other = row(EAGER, of_eager=1.0), row(EAGER, precision="bf16 autocast")
+    old, others = row(EAGER, of_eager=1.0), [row(EAGER, precision="bf16 autocast"), row(EAGER, vectors="AVX512")]
     new = [row(EAGER, of_eager=0.25), row("FP8 pass", error="RuntimeError: no\nmore")]
-    write_rows(path, [old, other])
+    write_rows(path, [old, *others])
     write_rows(path, new)
-    assert read_rows(path) == [other, *new]
+    assert read_rows(path) == [*others, *new]
 
 
 def test_a_table_says_what_failed():
@@ -64,8 +64,8 @@ def test_the_lowest_peak_keeps_both_goals(figures, lower):
 def test_every_network_on_the_page_was_measured_with_all_means():
     rows = read_rows(ROWS)
     assert {one.network for one in rows} <= set(NETWORKS)
-    for place in {(one.network, one.precision) for one in rows}:
-        assert [one.means for one in rows if (one.network, one.precision) == place] == list(MEANS)
+    for setting in {one.setting for one in rows}:
+        assert [one.means for one in rows if one.setting == setting] == list(MEANS)
 
 
 def test_the_tables_are_those_of_the_rows(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from torch import fx
@@ -22,10 +22,12 @@ from actcodec.graph.timeline import BACKWARD, FORWARD
 TOLERANCE = 0.02
 #: Part of a peak by which that of the next choice is lower, at most.
 _STEP = 0.01
-#: Where between two peaks another one is looked for, on a scale of logarithms.
-_SHARES = (0.5, 0.25, 0.75)
 #: Choices that are tried for a peak, at most, and for the least one.
 _MOST_GUESSES, _LEAST_GUESSES = 3, 3
+#: Choices between two others that are tried, at most.
+_MOST_MIXED = 12
+#: Part of the error of a choice that a better one has at most.
+_BETTER = 0.9
 _BEYOND_NEED = 1 << 50  #: bytes
 
 
@@ -36,7 +38,7 @@ class Row:
     saved: Saved
     key: tuple[str, int]
     item: Item
-    chosen: Option | None = None
+    chosen: Option
 
 
 @dataclass(frozen=True)
@@ -151,35 +153,67 @@ class Budget:
         below, above = self._told(self._least), self._told(self._finest)
         if above.peak <= wanted:
             return above.choices, above.rows
-        while above.peak > (1 + _STEP) * below.peak and (middle := self._between(below, above)) is not None:
+        while min(above.peak, wanted) > (1 + _STEP) * below.peak and (middle := self._between(below, above)) is not None:
             below, above = (middle, above) if middle.peak <= wanted else (below, middle)
         return below.choices, below.rows
 
     def _between(self, below: _Told, above: _Told) -> _Told | None:
         """Return what a choice with a peak and an error between those of two others tells, None if none is found."""
-        for share in _SHARES:
-            target = below.peak ** (1 - share) * above.peak**share
-            found = self._below(above, target) or self._below(below, target)
+        target = (below.peak * above.peak) ** 0.5
+        for guess in (partial(self._below, below), partial(self._below, above), partial(self._mixed, below, above)):
+            found = guess(target)
             if found and below.peak < found.peak < above.peak and above.loss <= found.loss <= below.loss:
                 return found
         return None
 
     def _below(self, told: _Told, target: float) -> _Told | None:
-        """Return what a choice of a peak of at most ``target`` tells, None if none is found.
+        """Return what the best choice of a peak of at most ``target`` tells, None if none is found.
 
         The programme knows bytes of other values as they are with a choice that is near. As they change with the choice, the
-        budget that it is given is corrected by what it missed.
+        budget that it is given is corrected by what it missed; and it starts once more from each better choice that it finds.
         """
+        best: _Told | None = None
         given = target
         for _ in range(_MOST_GUESSES):
             choices = self._picked(told, int(given))
             if choices is None:
-                return None
+                break
             found = self._told(choices)
+            missed = target - found.peak
+            if missed >= 0 and (best is None or found.loss < _BETTER * best.loss):
+                best = told = found
+                given = target
+            elif abs(missed) < _STEP / 2 * target:
+                break
+            else:
+                given += missed
+        return best
+
+    def _mixed(self, below: _Told, above: _Told, target: float) -> _Told | None:
+        """Return what a choice tells that has as many values as ``above`` as fit below ``target``, None if none of them does.
+
+        Those go first that lower the error most for their bytes; the others are as in ``below``.
+        """
+        pairs = [(one, row) for one, row in zip(below.rows, above.rows, strict=True) if one.chosen != row.chosen]
+        pairs.sort(key=lambda pair: _worth(*(row.chosen for row in pair)), reverse=True)
+        best: _Told | None = None
+        actions = {row.key: row.chosen.action for row in below.rows}
+        waiting = [{row.key: row.chosen.action for _, row in pairs}]
+        for _ in range(_MOST_MIXED):
+            if not waiting:
+                break
+            more = waiting.pop()
+            found = self._told(Choices(self._first.default, actions | more))
             if found.peak <= target:
-                return found
-            given -= found.peak - target
-        return None
+                best = found
+                actions |= more
+                if found.peak > (1 - _STEP) * target:
+                    break
+            elif len(more) > 1:
+                keys = list(more)
+                halves = keys[: len(keys) // 2], keys[len(keys) // 2 :]
+                waiting += [{key: more[key] for key in half} for half in reversed(halves)]
+        return best
 
     def peak(self, choices: Choices) -> int:
         """Return the peak of the step with a choice, as the graphs that it makes tell without a compiler."""
@@ -243,14 +277,19 @@ def preference(peak: int, nbytes: int, rows: Sequence[Row]) -> tuple[bool, float
     return (True, peak, 0) if peak > nbytes else (False, loss(rows), peak)
 
 
+def _worth(less: Option, more: Option) -> float:
+    """Return by how much a second option lowers the error for each of its further bytes."""
+    return (less.loss - more.loss) / max(more.nbytes - less.nbytes, 1)
+
+
 def loss(rows: Sequence[Row]) -> float:
     """Return the squared relative error of the gradient, as the rows' choices have it."""
-    return sum(row.chosen.loss for row in rows if row.chosen is not None)
+    return sum(row.chosen.loss for row in rows)
 
 
 def keeps_all(rows: Sequence[Row]) -> bool:
     """Return whether all values are kept as they are."""
-    return all(row.chosen is not None and row.chosen.action == KEEP for row in rows)
+    return all(row.chosen.action == KEEP for row in rows)
 
 
 def flops(node: fx.Node) -> float:

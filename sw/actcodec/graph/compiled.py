@@ -30,7 +30,7 @@ from actcodec.graph.torch_private import CompilerError, check_version, inductor,
 FORMATS = ("int16", "int8", "int6", "int5", "int4-group", "int4")
 #: Times that a choice is compiled and measured, at most.
 MOST_TRIES = 4
-#: Share of a budget that is left, as a peak is predicted no better.
+#: Share of a budget that is left after a first try, as a peak is predicted no better.
 _MARGIN = 0.003
 
 Step = Callable[[], object]
@@ -61,7 +61,6 @@ class Compiled:
                 "gradient error": f"{row.chosen.loss**0.5:.1e}",
             }
             for row in self.rows
-            if row.chosen is not None
         ]
         return table(lines) or f"every value that suits it is kept as {self.choices.default}"
 
@@ -143,7 +142,7 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
         tried: list[Compiled] = []
         error = 1.0
         for _ in range(MOST_TRIES):
-            choices, rows, told = _scheduled(plan, nbytes, error * (1 + _MARGIN))
+            choices, rows, told = _scheduled(plan, nbytes, error)
             if any(choices == one.choices for one in tried):
                 break
             found = Compiled(model, choices, parts, rows)
@@ -152,7 +151,7 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
             tried.append(found)
             if (1 - TOLERANCE) * nbytes <= found.peak <= nbytes or (found.peak <= nbytes and keeps_all(rows)):
                 break
-            error = found.peak / told
+            error = (1 + _MARGIN) * found.peak / told
         best = min(tried, key=lambda one: preference(one.peak or 0, nbytes, one.rows))
         if best.peak is not None and best.peak > nbytes:
             raise TooLittleError(nbytes, best.peak)

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from actcodec.graph.depthwise import keep_layouts
 from actcodec.graph.timeline import hint, is_view
 from actcodec.graph.torch_private import OpOverload, decompositions, descriptions, saved_output
 
@@ -93,6 +94,7 @@ class GraphPair:
     def finish(self) -> tuple[fx.GraphModule, fx.GraphModule]:
         """Write the kept values into the forward's output and return both graphs, ready to be called."""
         self.write()
+        keep_layouts(self.backward)
         for module in self.modules:
             module.graph.lint()
             module.recompile()
