@@ -15,24 +15,24 @@ _NEEDED = [True, True, False]
 
 @torch.library.custom_op("actcodec::depthwise_backward", mutates_args=(), tags=torch.Tag.needs_fixed_stride_order)
 def _depthwise_backward(
-    gradient: Tensor, x: Tensor, weight: Tensor, stride: list[int], padding: list[int], dilation: list[int]
+    gradient: Tensor, x: Tensor, weight: Tensor, stride: list[int], padding: list[int], dilation: list[int], groups: int
 ) -> tuple[Tensor, Tensor]:
-    return _gradients(gradient, x, weight, stride, padding, dilation)
+    return _gradients(gradient, x, weight, stride, padding, dilation, groups)
 
 
 @_depthwise_backward.register_fake
 def _(
-    gradient: Tensor, x: Tensor, weight: Tensor, stride: list[int], padding: list[int], dilation: list[int]
+    gradient: Tensor, x: Tensor, weight: Tensor, stride: list[int], padding: list[int], dilation: list[int], groups: int
 ) -> tuple[Tensor, Tensor]:
-    return _gradients(gradient, x, weight, stride, padding, dilation)
+    return _gradients(gradient, x, weight, stride, padding, dilation, groups)
 
 
 def _gradients(
-    gradient: Tensor, x: Tensor, weight: Tensor, stride: list[int], padding: list[int], dilation: list[int]
+    gradient: Tensor, x: Tensor, weight: Tensor, stride: list[int], padding: list[int], dilation: list[int], groups: int
 ) -> tuple[Tensor, Tensor]:
     sizes, none = weight.shape[:1], [0] * len(stride)
     found = torch.ops.aten.convolution_backward.default(
-        gradient, x, weight, sizes, stride, padding, dilation, False, none, len(weight), _NEEDED
+        gradient, x, weight, sizes, stride, padding, dilation, False, none, groups, _NEEDED
     )
     return found[0], found[1]
 
@@ -44,9 +44,9 @@ def keep_layouts(graph: fx.Graph) -> None:
         value, kernel = x.meta["val"], weight.meta["val"]
         if (
             (value.device.type, value.dim(), kernel.shape[1]) == ("cpu", 4, 1)
-            and (transposed, groups, list(needed)) == (False, kernel.shape[0], _NEEDED)
+            and (transposed, list(needed)) == (False, _NEEDED)
             and value.is_contiguous(memory_format=torch.channels_last)
             and all(user.args[1] < 2 for user in node.users)
         ):
             node.target = torch.ops.actcodec.depthwise_backward.default
-            node.args = (gradient, x, weight, stride, padding, dilation)
+            node.args = (gradient, x, weight, stride, padding, dilation, groups)

@@ -51,13 +51,13 @@ def test_the_backward_copies_no_map(monkeypatch):
         torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-6)
 
 
-def traced(x, groups):
-    """Return the graph of the backward of a convolution."""
-    weight = torch.rand(8, 8 // groups, 3, 3)
-    gradient = torch.rand(2, 8, 6, 6).contiguous(memory_format=torch.channels_last)
+def traced(x, groups, channels=8):
+    """Return the graph of the backward of a convolution from 8 channels to others."""
+    weight = torch.rand(channels, 8 // groups, 3, 3)
+    gradient = torch.rand(2, channels, 6, 6).contiguous(memory_format=torch.channels_last)
 
     def backward(gradient, x, weight):
-        more = [8], [1, 1], [1, 1], [1, 1], False, [0, 0], groups, [True, True, False]
+        more = [channels], [1, 1], [1, 1], [1, 1], False, [0, 0], groups, [True, True, False]
         return torch.ops.aten.convolution_backward.default(gradient, x, weight, *more)[:2]
 
     given = gradient, x, weight
@@ -71,10 +71,11 @@ LAST = torch.rand(2, 8, 6, 6).contiguous(memory_format=torch.channels_last)
 
 
 @pytest.mark.parametrize(
-    ("x", "groups", "replaced"), [(LAST, 8, True), (LAST, 2, False), (LAST, 1, False), (LAST.contiguous(), 8, False)]
+    ("x", "groups", "channels", "replaced"),
+    [(LAST, 8, 8, True), (LAST, 8, 16, True), (LAST, 2, 8, False), (LAST, 1, 8, False), (LAST.contiguous(), 8, 8, False)],
 )
-def test_only_depthwise_convolutions_that_lie_channels_last_are_replaced(x, groups, replaced):
-    graph, given = traced(x, groups)
+def test_only_depthwise_convolutions_that_lie_channels_last_are_replaced(x, groups, channels, replaced):
+    graph, given = traced(x, groups, channels)
     before = graph(*given)
     keep_layouts(graph.graph)
     graph.recompile()
@@ -88,4 +89,18 @@ def test_only_depthwise_convolutions_that_lie_channels_last_are_replaced(x, grou
 
 def test_the_operation_keeps_what_torch_asks_of_one():
     _, (gradient, x, weight) = traced(LAST, 8)
-    torch.library.opcheck(torch.ops.actcodec.depthwise_backward.default, (gradient, x, weight, [1, 1], [1, 1], [1, 1]))
+    torch.library.opcheck(torch.ops.actcodec.depthwise_backward.default, (gradient, x, weight, [1, 1], [1, 1], [1, 1], 8))
+
+
+def test_batches_of_other_sizes_train():
+    torch._dynamo.reset()
+    plain, model = Net(), Net()
+    compiled = Compiled(model, Choices("keep"), None)
+    for count in (16, 12, 20):
+        x = torch.rand(count, 8, 32, 32)
+        for one in (plain, model):
+            one.zero_grad()
+            one(x).backward()
+        for own, other in zip(model.parameters(), plain.parameters(), strict=True):
+            torch.testing.assert_close(own.grad, other.grad, rtol=1e-3, atol=1e-6)
+    compiled.close()
