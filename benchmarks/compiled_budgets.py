@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -102,25 +102,17 @@ def _lowest(rows: Sequence[Asked]) -> str:
 def write(rows: Sequence[Asked]) -> None:
     """Write the rows in place of those of their networks, and the summary of all between the marks of the page."""
     new = {row.network for row in rows}
-    all_rows = [*(row for row in read() if row.network not in new), *rows]
-    MARKS.put(PAGE, f"\n\n{summary(all_rows)}\n\n")
-    write_whole(ROWS, table(all_rows).csv())
-
-
-def read() -> list[Asked]:
-    """Read the rows that are written."""
     with ROWS.open(encoding="utf-8", newline="") as file:
-        return [
-            Asked(
-                row["network"],
-                round(float(row["asked MiB"]) * _MIB),
-                round(float(row["peak MiB"]) * _MIB),
-                float(row["of eager"]),
-                float(row["cosine"]),
-                float(row["time"]),
-            )
-            for row in csv.DictReader(file)
-        ]
+        kept = [row for row in csv.DictReader(file) if row["network"] not in new]
+    MARKS.put(PAGE, f"\n\n{summary([*map(_asked, kept), *rows])}\n\n")
+    added = table(rows)
+    write_whole(ROWS, Table(added.header, [*(tuple(row.values()) for row in kept), *added.rows]).csv())
+
+
+def _asked(row: Mapping[str, str]) -> Asked:
+    """Return a row of the file; its bytes are rounded."""
+    asked, peak = (round(float(row[f"{name} MiB"]) * _MIB) for name in ("asked", "peak"))
+    return Asked(row["network"], asked, peak, float(row["of eager"]), float(row["cosine"]), float(row["time"]))
 
 
 def _budgeted(budget: int, model: nn.Module, network: Network, step: Step) -> None:

@@ -1,8 +1,9 @@
 """Budgets and measured peaks: their difference, and whether more bytes reduce the error enough."""
 
+import compiled_budgets
 import pytest
 from actcodec.graph.plan import TooLittleError
-from compiled_budgets import _FLOOR, Asked, summary, table
+from compiled_budgets import _FLOOR, Asked, summary, table, write
 
 ROWS = [
     Asked("GPT", 100, 99, 0.2, 0.9995, 1.1),
@@ -20,6 +21,19 @@ def test_the_farthest_peak_is_named():
         "The peak farthest from its budget is +1.50 % off (GPT). Lowest within the goals above, as parts of the eager step's "
         "peak: GPT 0.400. On every network more bytes bring no lower peak and no lower cosine."
     )
+
+
+def test_rows_of_other_networks_stay(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- compiled-budgets: begin -->\n<!-- compiled-budgets: end -->\n", "utf-8")
+    monkeypatch.setattr(compiled_budgets, "PAGE", page)
+    monkeypatch.setattr(compiled_budgets, "ROWS", page.with_suffix(".csv"))
+    old = Asked("GPT", 3 << 20, 2 << 20, 0.2, 0.9995, 1.1), Asked("ViT", (1 << 20) + 1, 1 << 20, 0.2, 0.9995, 1.1)
+    page.with_suffix(".csv").write_text(table(old).csv(), "utf-8")
+    more = [Asked("GPT", 100, 98, 0.2, 0.9995, 1.1)]
+    write(more)
+    assert page.with_suffix(".csv").read_text("utf-8") == table([old[1], *more]).csv()
+    assert "-2.00 % off (GPT)" in page.read_text("utf-8")
 
 
 @pytest.mark.parametrize(("peak", "cosine"), [(98, 0.9999), (203, 0.9994)])
