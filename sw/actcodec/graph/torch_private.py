@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -49,6 +50,9 @@ __all__ = [
     "without_modes",
 ]
 
+#: Values in a vector of AVX2, and its functions that load so many integers from where they are.
+_LANES = 8
+_LOADS = {torch.int8: "loadu_one_fourth", torch.uint8: "loadu_one_fourth", torch.int32: "loadu"}
 #: Releases of torch that the tests have run with.
 TESTED = ("2.13", "2.14")
 
@@ -88,10 +92,36 @@ def inductor(graph: fx.GraphModule, inputs: Sequence[Any], partitioner: object) 
     from torch._inductor.compile_fx import compile_fx
 
     _keep_kernels_apart()
+    _load_directly()
     settings = {"custom_partitioner_fn": partitioner, **_settings()}
     with functorch.patch(ban_recompute_materialized_backward=False):
         compiled: Callable[..., Any] = compile_fx(graph, inputs, config_patches=settings)  # type: ignore[assignment]
     return compiled
+
+
+@cache
+def _load_directly() -> None:
+    """Let inductor's loops with AVX2 load integers of 8 and 32 bits from where they are, where :func:`_settings` holds.
+
+    Torch 2.13 copies them to the stack first, in parts; the load of the whole waits until the parts are written. A loop that
+    decodes 8 bits and then calls GELU takes 3 times as long so. Backward passes may be compiled long after :func:`inductor`
+    has returned: the loops are told from others by a setting.
+    """
+    from torch._inductor import config
+    from torch._inductor.codegen.cpp import CppVecKernel
+    from torch._inductor.cpu_vec_isa import VecAVX2
+
+    kernels: Any = CppVecKernel
+    original = kernels._get_vec_load_line
+
+    def load(kernel: Any, var: str, index: Any, dtype: torch.dtype, load_mask: Any = None) -> str:
+        line: str = original(kernel, var, index, dtype, load_mask)
+        count = f", static_cast<int64_t>({_LANES}))"
+        if config.cpp.simdlen and isinstance(kernel.vec_isa, VecAVX2) and dtype in _LOADS and line.endswith(count):
+            return f"{line.removesuffix(count).replace('::loadu(', f'::{_LOADS[dtype]}(')})"
+        return line
+
+    kernels._get_vec_load_line = load
 
 
 def _keep_kernels_apart() -> None:

@@ -11,6 +11,8 @@ import pytest
 import torch
 from actcodec.graph.torch_private import TESTED, check_version
 from cdu_tools.errors import UserError
+from torch._inductor import config
+from torch._inductor.utils import run_fw_bw_and_get_code
 
 
 def test_releases(monkeypatch):
@@ -95,3 +97,27 @@ def test_a_shared_kernel_is_refused():
     run = subprocess.run([sys.executable, "-c", SHARED, "shared"], check=False, capture_output=True, text=True)
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1].endswith("or in another process")
+
+
+@torch.compiler.config.patch(force_disable_caches=True)
+def test_loops_with_avx2_load_codes_from_where_they_are():
+    if "avx2" not in Path("/proc/cpuinfo").read_text("utf-8"):
+        pytest.skip("the processor has no AVX2")
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64))
+    x = torch.rand(64, 64)
+    found = []
+    for setting in ({"cpp.simdlen": 256}, {"cpp.simdlen": 1}):
+        model.zero_grad()
+        torch._dynamo.reset()
+        with config.patch(setting):
+            compiled = actcodec.compiled(model, "int8")
+            _, code = run_fw_bw_and_get_code(lambda: model(x).square().mean())
+            compiled.close()
+        found.append(("\n".join(code), [parameter.grad.clone() for parameter in model.parameters()]))
+    (vectors, gradients), (_, exact) = found
+    assert "::loadu_one_fourth(" in vectors
+    assert not re.search(r"Vectorized<int8_t>::loadu\(.*\(8\)\)", vectors)
+    for own, other in zip(gradients, exact, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-6)
