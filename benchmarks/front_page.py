@@ -141,7 +141,7 @@ def _compiled(to_docs: str) -> str:
         if (precision, vectors) == ("float32", "AVX512") and own != "none"
     ]
     return (
-        "With AVX-512 `actcodec.compiled(model)` takes no more time than eager steps, and of their peak: "
+        "Where `actcodec.compiled(model)` takes no more time than eager steps (AVX-512), it takes of their peak: "
         f"{', '.join(peaks)} ([all]({to_docs}evidence/compiled_step.md))."
     )
 

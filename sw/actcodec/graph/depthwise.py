@@ -13,28 +13,21 @@ from torch import Tensor, fx
 _NEEDED = [True, True, False]
 
 
-@torch.library.custom_op("actcodec::depthwise_backward", mutates_args=(), tags=torch.Tag.needs_fixed_stride_order)
-def _depthwise_backward(
-    gradient: Tensor, x: Tensor, weight: Tensor, stride: list[int], padding: list[int], dilation: list[int], groups: int
-) -> tuple[Tensor, Tensor]:
-    return _gradients(gradient, x, weight, stride, padding, dilation, groups)
-
-
-@_depthwise_backward.register_fake
-def _(
-    gradient: Tensor, x: Tensor, weight: Tensor, stride: list[int], padding: list[int], dilation: list[int], groups: int
-) -> tuple[Tensor, Tensor]:
-    return _gradients(gradient, x, weight, stride, padding, dilation, groups)
-
-
 def _gradients(
     gradient: Tensor, x: Tensor, weight: Tensor, stride: list[int], padding: list[int], dilation: list[int], groups: int
 ) -> tuple[Tensor, Tensor]:
+    """Return the gradients of what the convolution reads and of its weight."""
     sizes, none = weight.shape[:1], [0] * len(stride)
     found = torch.ops.aten.convolution_backward.default(
         gradient, x, weight, sizes, stride, padding, dilation, False, none, groups, _NEEDED
     )
     return found[0], found[1]
+
+
+_OPERATION = torch.library.custom_op(
+    "actcodec::depthwise_backward", _gradients, mutates_args=(), tags=torch.Tag.needs_fixed_stride_order
+)
+_OPERATION.register_fake(_gradients)
 
 
 def keep_layouts(graph: fx.Graph) -> None:

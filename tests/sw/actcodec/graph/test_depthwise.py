@@ -1,4 +1,4 @@
-"""Depthwise convolutions whose maps lie channels last: no map is copied, and gradients are those of an eager step."""
+"""Depthwise convolutions whose maps lie channels last: no map is copied, and gradients stay."""
 
 import pytest
 import torch
