@@ -179,8 +179,18 @@ def workspace_of(node: fx.Node) -> int:
     if node.target is torch.ops.aten.convolution.default:
         return bytes_of(node.all_input_nodes[1].meta.get("val"))
     if node.target is torch.ops.aten.convolution_backward.default:
-        return 2 * bytes_of(node.all_input_nodes[2].meta.get("val"))
+        given, weight = (one.meta["val"] for one in node.args[1:3] if isinstance(one, fx.Node))
+        return max(2 * bytes_of(weight), workspace_of_small_maps(given, weight))
     return 0
+
+
+def workspace_of_small_maps(given: Tensor, weight: Tensor) -> int:
+    """Return bytes that oneDNN takes for a weight's gradient where the maps are smaller than the kernel, else 0.
+
+    Without AVX-512 it then computes a product of matrices in four buffers of the weight's size.
+    """
+    small = any(hint(size) < kernel for size, kernel in zip(given.shape[2:], weight.shape[2:], strict=True))
+    return 4 * bytes_of(weight) if small and torch.backends.cpu.get_cpu_capability() == "AVX2" else 0
 
 
 def _name(node: fx.Node) -> str:

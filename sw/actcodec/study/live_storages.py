@@ -19,6 +19,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from actcodec.graph.timeline import workspace_of_small_maps
 from actcodec.graph.torch_private import autograd_node, next_autograd_number
 
 #: Phases of a training step.
@@ -45,7 +46,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
         Model whose modules are named.
     on_cpu
         True to add the workspace of oneDNN's convolutions, which rearranges plain tensors: as measured, the input or the
-        output. Depthwise convolutions may take more.
+        output, or what weights of maps smaller than the kernel take. Depthwise convolutions may take more.
     """
 
     def __init__(self, model: nn.Module, *, on_cpu: bool = False) -> None:
@@ -143,5 +144,5 @@ def _workspace(func: Any, args: Any, result: Any) -> int:
     if func is torch.ops.aten.convolution.default:
         return int(max(args[0].nbytes + args[1].nbytes, result.nbytes))
     if func is torch.ops.aten.convolution_backward.default:
-        return int(max(args[0].nbytes + args[1].nbytes, args[2].nbytes))
+        return max(int(args[0].nbytes + args[1].nbytes), int(args[2].nbytes), workspace_of_small_maps(args[1], args[2]))
     return 0

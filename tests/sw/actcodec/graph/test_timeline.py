@@ -170,6 +170,20 @@ class Letters(nn.Module):
         return functional.cross_entropy(self.classifier(self.norm(self.blocks(self.embedding(x)))).flatten(0, 1), y)
 
 
+class SmallMaps(nn.Module):
+    """Convolutions of maps smaller than their kernels, and their loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            *(nn.Conv2d(3, 128, 3, 4, 1), nn.ReLU(), nn.Conv2d(128, 128, 3, padding=1), nn.ReLU()),
+            *(nn.Conv2d(128, 128, 3, padding=1), nn.Flatten(), nn.Linear(512, 4)),
+        )
+
+    def forward(self, x, y):
+        return functional.cross_entropy(self.layers(x), y)
+
+
 class Maps(nn.Module):
     """Convolutions with batch normalisation, and their loss."""
 
@@ -188,6 +202,7 @@ class Maps(nn.Module):
 CASES = {
     "letters": lambda: (Letters(), torch.randint(64, (8, 64)), torch.randint(64, (512,))),
     "maps": lambda: (Maps(), torch.randn(32, 3, 32, 32), torch.randint(4, (32,))),
+    "small maps": lambda: (SmallMaps(), torch.randn(32, 3, 8, 8), torch.randint(4, (32,))),
 }
 
 
