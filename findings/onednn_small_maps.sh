@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # torch 2.13.0 (CPU) with its oneDNN, limited to AVX2: the weight's gradient of a convolution takes four times the weight's bytes of
-# workspace as soon as maps with padding are smaller than the kernel (3x3 on 2x2), at batches above one. On larger maps it takes one
-# copy. oneDNN's own log names the kernel: jit:avx2 becomes x64:gemm:jit. The last stage of ResNet-18 on images of 64x64 is such a
-# case: 36 MiB of workspace for a weight of 9 MiB, and the highest peak of the step.
+# workspace as soon as the maps, without their padding, are smaller than the kernel (3x3 on 2x2), at batches above one. On larger
+# maps it takes one copy. oneDNN's own log names the kernel: jit:avx2 becomes x64:gemm:jit. The last stage of ResNet-18 on images of
+# 64x64 is such a case: 36 MiB of workspace for a weight of 9 MiB, and the highest peak of the step.
 # Seen: bytes at the peak beyond the result, in multiples of the weight. Exit code 1 when they are others.
 set -euo pipefail
 folder=$(mktemp -d)
