@@ -46,7 +46,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
         Model whose modules are named.
     on_cpu
         True to add the workspace of oneDNN's convolutions, which rearranges plain tensors: as measured, the input or the
-        output, or what weights of maps smaller than the kernel take. Depthwise convolutions may take more.
+        output, or :func:`workspace_of_small_maps`. Depthwise convolutions may take more.
     """
 
     def __init__(self, model: nn.Module, *, on_cpu: bool = False) -> None:
