@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from cdu_tools.errors import UserError
 from cdu_tools.silence import silent_libraries
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array, hstack, vstack
 
 #: Seconds that the solver may take; the best choice found until then is taken.
 MOST_SECONDS = 10.0
@@ -109,8 +106,8 @@ class _Programme:
         work = np.array([option.work for option in self.options])
         unit_of_work = work.max() or 1.0
         self._most_work = most_work / unit_of_work
-        self._weights = vstack([csr_array(alive * nbytes / self._unit), csr_array([work / unit_of_work])])
-        self._picks = csr_array((np.ones(len(owner)), (owner, np.arange(len(owner)))))
+        self._weights = np.vstack([alive * nbytes / self._unit, work / unit_of_work])
+        self._picks = (owner == np.arange(len(items))[:, None]).astype(float)
 
     def picked(self, costs: np.ndarray, taken: np.ndarray, budget: int) -> list[int] | None:
         """Return the places of the options with the least sum of costs, None when no choice fits."""
@@ -121,14 +118,18 @@ class _Programme:
 
     def least(self) -> int:
         """Return the least budget that some choice keeps."""
-        more = csr_array(np.append(-np.ones(len(self._others)), 0.0)[:, None])  # the work has a bound of its own
-        weights, picks = hstack([self._weights, more]), hstack([self._picks, csr_array((self._picks.shape[0], 1))])
+        more = np.append(-np.ones(len(self._others)), 0.0)  # the work has a bound of its own
+        weights, picks = np.column_stack([self._weights, more]), np.pad(self._picks, ((0, 0), (0, 1)))
         costs = np.append(np.zeros(len(self.options)), 1.0)
         found = self._solved(costs, np.append(np.ones(len(self.options)), np.inf), weights, picks, 0)
         assert found is not None, "a budget may be as large as needed"
         return int(np.ceil(self._unit * found[-1] - _EXACT))
 
-    def _solved(self, costs: np.ndarray, most: np.ndarray, weights: Any, picks: Any, budget: int) -> np.ndarray | None:
+    def _solved(
+        self, costs: np.ndarray, most: np.ndarray, weights: np.ndarray, picks: np.ndarray, budget: int
+    ) -> np.ndarray | None:
+        from scipy.optimize import Bounds, LinearConstraint, milp  # takes longer to import than a small model to compile
+
         bounds = np.array([(budget - other) / self._unit for other in self._others] + [self._most_work], dtype=float)
         constraints = [LinearConstraint(picks, 1, 1), LinearConstraint(weights, -np.inf, bounds)]
         kinds = np.ones(len(costs))

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import torch
@@ -18,6 +14,8 @@ from torch._dynamo.exc import TorchDynamoException as CompilerError
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes as without_modes
+
+from actcodec.graph.torch_loops import loop_settings, prepare_loops
 
 __all__ = [
     "TESTED",
@@ -50,9 +48,6 @@ __all__ = [
     "without_modes",
 ]
 
-#: Values in a vector of AVX2, and its functions that load so many integers from where they are.
-_LANES = 8
-_LOADS = {torch.int8: "loadu_one_fourth", torch.uint8: "loadu_one_fourth", torch.int32: "loadu"}
 #: Releases of torch that the tests have run with.
 TESTED = ("2.13", "2.14")
 
@@ -84,66 +79,20 @@ def inductor(graph: fx.GraphModule, inputs: Sequence[Any], partitioner: object) 
     """Compile a graph of dynamo with inductor, which partitions with ``partitioner`` and schedules for a low peak.
 
     By default the partitioner keeps on the CPU as much as eager execution does, and a freed buffer may be taken by a smaller
-    one that lives longer. Inductor's cache of graphs does not ask for which vectors their C++ was written: processes that
-    share a cache, on unlike CPUs or with unlike ``ATEN_CPU_CAPABILITY``, would run code for vectors of another size (torch
-    2.13). The length of a vector is therefore a setting, and settings are part of the cache's key.
+    one that lives longer.
     """
     import torch._functorch.config as functorch
     from torch._inductor.compile_fx import compile_fx
 
-    _keep_kernels_apart()
-    _load_directly()
+    prepare_loops()
     settings = {"custom_partitioner_fn": partitioner, **_settings()}
     with functorch.patch(ban_recompute_materialized_backward=False):
         compiled: Callable[..., Any] = compile_fx(graph, inputs, config_patches=settings)  # type: ignore[assignment]
     return compiled
 
 
-@cache
-def _load_directly() -> None:
-    """Let inductor's loops with AVX2 load integers of 8 and 32 bits from where they are, where :func:`_settings` holds.
-
-    Torch 2.13 copies them to the stack first, in parts; the load of the whole waits until the parts are written. A loop that
-    decodes 8 bits and then calls GELU takes 3 times as long so. Backward passes may be compiled long after :func:`inductor`
-    has returned: the loops are told from others by a setting.
-    """
-    from torch._inductor import config
-    from torch._inductor.codegen.cpp import CppVecKernel
-    from torch._inductor.cpu_vec_isa import VecAVX2
-
-    kernels: Any = CppVecKernel
-    original = kernels._get_vec_load_line
-
-    def load(kernel: Any, var: str, index: Any, dtype: torch.dtype, load_mask: Any = None) -> str:
-        line: str = original(kernel, var, index, dtype, load_mask)
-        count = f", static_cast<int64_t>({_LANES}))"
-        if config.cpp.simdlen and isinstance(kernel.vec_isa, VecAVX2) and dtype in _LOADS and line.endswith(count):
-            return f"{line.removesuffix(count).replace('::loadu(', f'::{_LOADS[dtype]}(')})"
-        return line
-
-    kernels._get_vec_load_line = load
-
-
-def _keep_kernels_apart() -> None:
-    """Let libraries that Python loads from now on keep their names to themselves, which is Python's default.
-
-    Every kernel of inductor on the CPU is a library with one function, ``kernel``. Where the flag ``RTLD_GLOBAL`` is set, as
-    ``import pyosys`` leaves it, the first of them runs in place of those that are loaded later. Raises UserError if there is
-    such a first one.
-    """
-    sys.setdlopenflags(sys.getdlopenflags() & ~os.RTLD_GLOBAL)
-    if hasattr(ctypes.CDLL(None), "kernel"):
-        raise UserError(
-            "a library that shares its names has a function kernel, which would run in place of this model's kernels: "
-            "compile models before another library sets sys.setdlopenflags(os.RTLD_GLOBAL), as import pyosys does, or in "
-            "another process"
-        )
-
-
 def _settings() -> dict[str, Any]:
-    from torch._inductor.cpu_vec_isa import pick_vec_isa
-
-    return {"allow_buffer_reuse": False, "layout_optimization": False, "cpp.simdlen": pick_vec_isa().bit_width()}
+    return {"allow_buffer_reuse": False, "layout_optimization": False, **loop_settings()}
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,11 @@ def test_the_page_names_the_releases():
     assert f"It needs torch {' or '.join(TESTED)}" in page
 
 
-def test_private_names_stand_in_one_file():
+def test_private_names_stand_in_two_files():
     folder = Path(actcodec.__file__).parent
     files = {*(folder / "graph").glob("*.py"), *(folder / "study").glob("*memory*.py")}
     files |= {folder / "study" / name for name in ("compiled_blocks.py", "live_storages.py")}
-    files.remove(folder / "graph" / "torch_private.py")
+    files -= {folder / "graph" / name for name in ("torch_private.py", "torch_loops.py")}
     assert len(files) > 25
     private = re.compile(r"^(?!.*``).*\btorch\._(?!\w+``)", re.MULTILINE)
     assert not [(one.name, line) for one in files for line in private.findall(one.read_text())]
@@ -81,22 +81,49 @@ def gradient(width, way):
 widths = (32, 64, 48)
 exact = [gradient(width, lambda model: model) for width in widths]
 sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL)  # as import pyosys leaves it
-if len(sys.argv) > 1:
-    torch.compile(lambda x: x.sin() + x.cos())(torch.randn(100))
+torch.compile(lambda x: x.sin() + x.cos())(torch.randn(100))
 for width, expected in zip(widths, exact):
     print(torch.cosine_similarity(gradient(width, actcodec.compiled).flatten(), expected.flatten(), 0).item())
 """
 
 
-def test_kernels_are_apart_where_libraries_shared_their_names():
+def test_loops_are_apart_where_libraries_shared_their_names():
     output = subprocess.run([sys.executable, "-c", SHARED], check=True, capture_output=True, text=True).stdout
     assert min(map(float, output.split())) > 0.999
 
 
-def test_a_shared_kernel_is_refused():
-    run = subprocess.run([sys.executable, "-c", SHARED, "shared"], check=False, capture_output=True, text=True)
-    assert run.returncode == 1
-    assert run.stderr.splitlines()[-1].endswith("or in another process")
+LIBRARIES = """
+import sys, torch, actcodec
+from pathlib import Path
+
+torch.manual_seed(0)
+wide = [torch.nn.Linear(32, 32 * width) for width in (2, 3, 4, 5)]
+down = [torch.nn.Linear(32 * width, 32) for width in (2, 3, 4, 5)]
+model = torch.nn.Sequential(*(torch.nn.Sequential(up, torch.nn.GELU(), end) for up, end in zip(wide, down)))
+x = torch.randn(64, 32)
+
+def step(way):
+    model.zero_grad()
+    before = set(Path(sys.argv[1]).rglob("*.main.so"))
+    way(model)
+    model(x).square().mean().backward()
+    found = torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+    return found, len(set(Path(sys.argv[1]).rglob("*.main.so")) - before)
+
+exact, _ = step(lambda model: None)
+found, libraries = step(actcodec.compiled)
+print(torch.cosine_similarity(found, exact, 0).item(), libraries)
+"""
+
+
+@pytest.mark.parametrize(("threads", "libraries"), [(1, 2), (3, 6)])
+def test_loops_of_a_graph_are_compiled_together(threads, libraries, tmp_path):
+    environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
+    command = [sys.executable, "-c", LIBRARIES, str(tmp_path)]
+    output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    cosine, found = map(float, output.split())
+    assert cosine > 0.999
+    assert found == libraries
 
 
 @torch.compiler.config.patch(force_disable_caches=True)
