@@ -17,7 +17,7 @@ from cdu_tools.report import Table
 from compiled_means import EAGER, MEANS, Means, Step
 from compiled_measure import measure
 from compiled_networks import Network
-from compiled_page import PAGE, keeps_goals
+from compiled_page import PAGE, SETTING, keeps_goals
 from compiled_worker import Memory, Worker
 from torch import nn
 from torch_means import PLAIN
@@ -35,6 +35,8 @@ class Asked:
     """A budget on a network, and what came of it."""
 
     network: str
+    precision: str
+    vectors: str  #: of the processor, as ``torch.backends.cpu.get_cpu_capability()`` calls them
     budget: int  #: bytes
     peak: int  #: bytes
     of_eager: float  #: peak as a part of the eager step's
@@ -45,6 +47,11 @@ class Asked:
     def off(self) -> float:
         """Part of the budget by which the peak is above it, or below where it is negative."""
         return self.peak / self.budget - 1
+
+    @property
+    def setting(self) -> tuple[str, str, str]:
+        """Return network, precision and vectors."""
+        return self.network, self.precision, self.vectors
 
 
 def sweep(network: str, count: int, autocast: bool, rounds: int) -> list[Asked]:
@@ -59,7 +66,7 @@ def sweep(network: str, count: int, autocast: bool, rounds: int) -> list[Asked]:
             if row.figures is None:
                 raise SystemExit(f"{network} does not train within {row.means} bytes: {row.error}")
             its = row.figures
-            found.append(Asked(network, int(row.means), its.peak, its.of_eager, its.cosine, its.time))
+            found.append(Asked(*row.setting, int(row.means), its.peak, its.of_eager, its.cosine, its.time))
     return found
 
 
@@ -67,22 +74,22 @@ def table(rows: Sequence[Asked]) -> Table:
     """Return a row for each budget."""
     cells = [
         (
-            *(row.network, f"{row.budget / _MIB:.2f}", f"{row.peak / _MIB:.2f}", f"{100 * row.off:+.2f} %"),
+            *(*row.setting, f"{row.budget / _MIB:.2f}", f"{row.peak / _MIB:.2f}", f"{100 * row.off:+.2f} %"),
             *(f"{row.of_eager:.3f}", f"{row.cosine:.6f}", f"{row.time:.2f}"),
         )
         for row in rows
     ]
-    return Table(("network", "asked MiB", "peak MiB", "off", "of eager", "cosine", "time"), cells)
+    return Table((*SETTING, "asked MiB", "peak MiB", "off", "of eager", "cosine", "time"), cells)
 
 
 def summary(rows: Sequence[Asked]) -> str:
     """Say how far peaks are from their budgets, the lowest within the goals of a step, and where more bytes were of no use."""
     farthest = max(rows, key=lambda row: abs(row.off))
-    text = f"The peak farthest from its budget is {100 * farthest.off:+.2f} % off ({farthest.network}). {_lowest(rows)}"
+    text = f"The peak farthest from its budget is {100 * farthest.off:+.2f} % off ({_told(farthest.setting)}). {_lowest(rows)}"
     worse = [
-        f"{more.network} at {more.budget / _MIB:.2f} MiB"
+        f"{_told(more.setting)} at {more.budget / _MIB:.2f} MiB"
         for less, more in pairwise(rows)
-        if less.network == more.network and (more.peak < less.peak or more.cosine < less.cosine)
+        if less.setting == more.setting and (more.peak < less.peak or more.cosine < less.cosine)
     ]
     if worse:
         return f"{text} More bytes brought a lower peak or a lower cosine than the budget before: {', '.join(worse)}."
@@ -91,28 +98,48 @@ def summary(rows: Sequence[Asked]) -> str:
 
 def _lowest(rows: Sequence[Asked]) -> str:
     """Name the lowest peak of each network whose step keeps both goals."""
-    lowest: dict[str, float] = {}
+    told = ", ".join(f"{_told(setting)} {of_eager:.3f}" for setting, of_eager in lowest(rows).items())
+    return f"Lowest within the goals above, as parts of the eager step's peak: {told or 'none'}."
+
+
+def lowest(rows: Sequence[Asked]) -> dict[tuple[str, str, str], float]:
+    """Return for each network, precision and kind of processor the lowest peak, as a part of eager's, that keeps both goals."""
+    found: dict[tuple[str, str, str], float] = {}
     for row in rows:
         if keeps_goals(row.time, row.cosine):
-            lowest[row.network] = min(row.of_eager, lowest.get(row.network, row.of_eager))
-    told = ", ".join(f"{network} {of_eager:.3f}" for network, of_eager in lowest.items())
-    return f"Lowest within the goals above, as parts of the eager step's peak: {told or 'none'}."
+            found[row.setting] = min(row.of_eager, found.get(row.setting, row.of_eager))
+    return found
+
+
+def read_budgets() -> list[Asked]:
+    """Read the rows of the file; their bytes are rounded."""
+    return list(map(_asked, _read()))
 
 
 def write(rows: Sequence[Asked]) -> None:
     """Write the rows in place of those of their networks, and the summary of all between the marks of the page."""
-    new = {row.network for row in rows}
-    with ROWS.open(encoding="utf-8", newline="") as file:
-        kept = [row for row in csv.DictReader(file) if row["network"] not in new]
-    MARKS.put(PAGE, f"\n\n{summary([*map(_asked, kept), *rows])}\n\n")
+    new = {row.setting for row in rows}
+    kept = [row for row in _read() if _asked(row).setting not in new]
     added = table(rows)
     write_whole(ROWS, Table(added.header, [*(tuple(row.values()) for row in kept), *added.rows]).csv())
+    MARKS.put(PAGE, f"\n\n{summary([*map(_asked, kept), *rows])}\n\n")
+
+
+def _read() -> list[dict[str, str]]:
+    with ROWS.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def _asked(row: Mapping[str, str]) -> Asked:
-    """Return a row of the file; its bytes are rounded."""
     asked, peak = (round(float(row[f"{name} MiB"]) * _MIB) for name in ("asked", "peak"))
-    return Asked(row["network"], asked, peak, float(row["of eager"]), float(row["cosine"]), float(row["time"]))
+    setting = row["network"], row["precision"], row["vectors"]
+    return Asked(*setting, asked, peak, float(row["of eager"]), float(row["cosine"]), float(row["time"]))
+
+
+def _told(setting: tuple[str, str, str]) -> str:
+    """Return a network's name, with the precision where it is not the usual one."""
+    network, precision, _ = setting
+    return network if precision == "float32" else f"{network} ({precision})"
 
 
 def _budgeted(budget: int, model: nn.Module, network: Network, step: Step) -> None:

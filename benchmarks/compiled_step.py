@@ -41,7 +41,7 @@ import argparse
 
 import compiled_budgets
 from compiled_means import EAGER, MEANS
-from compiled_measure import measure
+from compiled_measure import BF16, FLOAT32, measure
 from compiled_networks import NETWORKS
 from compiled_page import PAGE, ROWS, read_rows, table, write_page, write_rows
 from torch_means import PLAIN
@@ -57,22 +57,22 @@ def main() -> None:
     parser.add_argument("--no-page", action="store_true", help="print the tables, and write nothing")
     parser.add_argument("--budgets", type=int, metavar="N", help="measure so many budgets on each network instead, 2 or more")
     arguments = parser.parse_args()
-    if arguments.budgets is not None:
-        for network in arguments.networks:
-            asked = compiled_budgets.sweep(network, arguments.budgets, arguments.autocast, arguments.rounds)
-            if arguments.no_page:
-                print(compiled_budgets.table(asked).markdown(), flush=True)
-            else:
-                compiled_budgets.write(asked)
-        return
     means = {name: one for name, one in MEANS.items() if name in {EAGER, PLAIN, *arguments.means}}
     for network in arguments.networks:
-        rows = measure(network, means, arguments.autocast, arguments.rounds)
+        if arguments.budgets is not None:
+            asked = compiled_budgets.sweep(network, arguments.budgets, arguments.autocast, arguments.rounds)
+            found = compiled_budgets.table(asked)
+        else:
+            rows = measure(network, means, arguments.autocast, arguments.rounds)
+            found = table(rows)
         if arguments.no_page:
-            print(f"{network}, {rows[0].precision}\n\n{table(rows).markdown()}\n", flush=True)
+            print(f"{network}, {BF16 if arguments.autocast else FLOAT32}\n\n{found.markdown()}\n", flush=True)
+            continue
+        if arguments.budgets is not None:
+            compiled_budgets.write(asked)
         else:
             write_rows(ROWS, rows)
-            write_page(PAGE, read_rows(ROWS))
+        write_page(PAGE, read_rows(ROWS), compiled_budgets.lowest(compiled_budgets.read_budgets()))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from actcodec.policies.recommended import (
 from actcodec.study.zoo import FAMILIES
 from cdu_cli.configurations import REGISTERS, tests_passed
 from cdu_tools.files import write_whole
+from compiled_budgets import lowest, read_budgets
 from compiled_page import ROWS, best, read_rows
 from digest import Table, read
 
@@ -137,7 +138,7 @@ def _compiled(to_docs: str) -> str:
     """Say how low the peaks of compiled steps are that keep the goals of their page."""
     peaks = [
         f"{network} {float(of_eager):.2f}"
-        for network, precision, vectors, *_, own, of_eager, _ in best(read_rows(ROWS)).rows
+        for network, precision, vectors, *_, own, of_eager, _ in best(read_rows(ROWS), lowest(read_budgets())).rows
         if (precision, vectors) == ("float32", "AVX512") and own != "none"
     ]
     return (

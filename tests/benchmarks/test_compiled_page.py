@@ -4,12 +4,13 @@ import dataclasses
 import shutil
 
 import pytest
+from compiled_budgets import lowest, read_budgets
 from compiled_means import EAGER, MEANS
 from compiled_networks import NETWORKS
 from compiled_page import BEST, CSV, PAGE, ROWS, Figures, Row, best, read_rows, table, write_page, write_rows
 from torch_means import PLAIN
 
-OWN = "hooks, int8-rows"
+OWN, BUDGET = "hooks, int8-rows", "compiled, a budget"
 FIGURES = Figures(
     peak=3 << 20,
     kept=2 << 20,
@@ -57,8 +58,16 @@ def test_a_table_says_what_failed():
     ],
 )
 def test_the_lowest_peak_keeps_both_goals(figures, lower):
-    found = best([row(EAGER, of_eager=1.0), row(PLAIN), row(OWN, **figures)])
+    found = best([row(EAGER, of_eager=1.0), row(PLAIN), row(OWN, **figures)], {})
     assert [cells[-1] for cells in found.rows] == [lower]
+
+
+@pytest.mark.parametrize(("time", "of_eager", "named"), [(0.9, 0.3, BUDGET), (0.9, 0.45, OWN), (1.1, 0.45, BUDGET)])
+def test_a_lower_budget_counts_as_this_project(time, of_eager, named):
+    rows = [row(EAGER, of_eager=1.0), row(PLAIN), row(OWN, of_eager=0.4, time=time)]
+    found = best([*rows, *(dataclasses.replace(one, network="ViT") for one in rows)], {rows[0].setting: of_eager})
+    assert found.rows[0][5:7] == (named, f"{0.4 if named == OWN else of_eager:.3f}")
+    assert all("budget" not in cell for cells in found.rows[1:] for cell in cells)
 
 
 def test_every_network_on_the_page_was_measured_with_all_means():
@@ -72,6 +81,6 @@ def test_the_tables_are_those_of_the_rows(tmp_path):
     page = tmp_path / PAGE.name
     shutil.copy(PAGE, page)
     BEST.put(page, "\n")
-    write_page(page, read_rows(ROWS))
+    write_page(page, read_rows(ROWS), lowest(read_budgets()))
     assert page.read_text("utf-8") == PAGE.read_text("utf-8")
     assert page.with_suffix(".csv").read_text("utf-8") == CSV.read_text("utf-8")
