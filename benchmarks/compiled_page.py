@@ -98,8 +98,8 @@ def best(rows: Sequence[Row], budgets: Mapping[tuple[str, str, str], float]) -> 
         if setting in budgets and (own is None or budgets[setting] < own[1]):
             own = "compiled, a budget", budgets[setting]
         if own is not None or (torchs is not None and torchs[0] != EAGER):
-            cells.append((*setting, *_best_cells(torchs), *_best_cells(own), _lower(torchs, own)))
-    return Table((*SETTING, "torch's own", "of eager", "this project", "of eager", "lower"), cells)
+            cells.append((*setting, *_best_cells(torchs), *_best_cells(own)))
+    return Table((*SETTING, "torch's own", "of eager", "this project", "of eager"), cells)
 
 
 def write_page(page: Path, rows: Sequence[Row], budgets: Mapping[tuple[str, str, str], float]) -> None:
@@ -157,9 +157,3 @@ def keeps_goals(time: float, cosine: float) -> bool:
 
 def _best_cells(one: tuple[str, float] | None) -> tuple[str, str]:
     return ("none", "") if one is None else (one[0], f"{one[1]:.3f}")
-
-
-def _lower(torchs: tuple[str, float] | None, own: tuple[str, float] | None) -> str:
-    if torchs is None or own is None:
-        return "this project" if own else "torch" if torchs else "neither"
-    return "this project" if own[1] < torchs[1] else "torch"
