@@ -61,7 +61,7 @@ def rounding(found: dict[str, Table]) -> str:
 SHOWN = ("jpeg-act optL", "blpa-coded 4", "auto 12x")
 
 
-STEPS = ("without", "checkpoints", "save_on_cpu", "int8-rows", "blpa-coded", "nvfp4")
+STEPS = ("without", "checkpoints", "save_on_cpu", "FP8 pass", "compiled, int8", "blpa-coded")
 
 
 def compared(found: dict[str, Table]) -> str:
