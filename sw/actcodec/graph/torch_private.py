@@ -13,6 +13,7 @@ from torch import Tensor, fx, nn
 from torch._dynamo.exc import TorchDynamoException as CompilerError
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import free_symbols
 from torch.utils._python_dispatch import _disable_current_modes as without_modes
 
 from actcodec.graph.torch_loops import loop_settings, prepare_loops
@@ -126,6 +127,7 @@ def kernels_of(graph: fx.GraphModule, *, is_backward: bool) -> list[Kernel]:
         found.extend(_scheduled(nodes))
         raise _ScheduledError
 
+    _write_numbers(graph)
     inputs = [node.meta["val"] for node in graph.graph.find_nodes(op="placeholder")]
     mode = detect_fake_mode(inputs)
     assert mode is not None, "values are fake"
@@ -133,6 +135,20 @@ def kernels_of(graph: fx.GraphModule, *, is_backward: bool) -> list[Kernel]:
     with suppress(_ScheduledError), config.patch(settings), V.set_fake_mode(mode), tracing(TracingContext(mode)):
         compile_fx_inner(graph, inputs, is_backward=is_backward)
     return found
+
+
+def _write_numbers(graph: fx.GraphModule) -> None:
+    """Put numbers in place of operations on known sizes, whose quotients inductor does not take (torch 2.13)."""
+    numbers: dict[fx.Node, fx.node.Argument] = {}
+    for node in graph.graph.nodes:
+        value = node.meta.get("val")
+        if node.op == "call_function" and isinstance(value, torch.SymInt | torch.SymFloat) and not free_symbols(value):
+            numbers[node] = int(value) if isinstance(value, torch.SymInt) else float(value)
+        if node.op != "output":
+            node.args, node.kwargs = fx.node.map_arg((node.args, node.kwargs), lambda one: numbers.get(one, one))
+    for node in reversed(numbers):
+        if not node.users:
+            graph.graph.erase_node(node)
 
 
 def _scheduled(nodes: Sequence[Any]) -> list[Kernel]:
