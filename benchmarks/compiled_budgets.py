@@ -15,7 +15,7 @@ from cdu_tools.files import write_whole
 from cdu_tools.marks import Marks
 from cdu_tools.report import Table
 from compiled_means import EAGER, MEANS, Means, Step
-from compiled_measure import measure
+from compiled_measure import FLOAT32, measure
 from compiled_networks import Network
 from compiled_page import PAGE, SETTING, keeps_goals
 from compiled_worker import Memory, Worker
@@ -139,7 +139,7 @@ def _asked(row: Mapping[str, str]) -> Asked:
 def _told(setting: tuple[str, str, str]) -> str:
     """Return a network's name, with the precision where it is not the usual one."""
     network, precision, _ = setting
-    return network if precision == "float32" else f"{network} ({precision})"
+    return network if precision == FLOAT32 else f"{network} ({precision})"
 
 
 def _budgeted(budget: int, model: nn.Module, network: Network, step: Step) -> None:

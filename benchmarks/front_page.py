@@ -144,7 +144,7 @@ def _compiled(to_docs: str) -> str:
             told.setdefault(precision, []).append(f"{network} {_hundredths(own)} ({_hundredths(torchs)})")
     peaks = "; ".join(f"{precision}: {', '.join(cells)}" for precision, cells in told.items())
     return (
-        "Lowest peaks within eager's time, of eager's peak, AVX2, `actcodec.compiled` (torch), "
+        "Lowest peak within eager's time, relative to eager, AVX2, `actcodec.compiled` (torch's own), "
         f"{peaks} ([all]({to_docs}evidence/compiled_step.md))."
     )
 
