@@ -143,8 +143,10 @@ class Budget:
             found.append(Option(RECOMPUTE, 0, 0.0, sum(map(flops, steps))))
         return found
 
-    def choices(self, nbytes: int, error: float) -> tuple[Choices, list[Row]]:
-        """Return the best choice of a predicted peak, times ``error``, within a budget; without one, that of the least peak.
+    def choices(self, nbytes: int, error: float) -> list[tuple[Choices, list[Row]]]:
+        """Return the best choice of a predicted peak, times ``error``, within a budget, and the next one above, if any.
+
+        Without a choice within the budget the first one is that of the least peak.
 
         More bytes never bring a lower predicted peak or a greater error than fewer: the choices that budgets find between two
         others have a peak and an error between theirs, and are the same for every budget there.
@@ -152,10 +154,10 @@ class Budget:
         wanted = nbytes / error
         below, above = self._told(self._least), self._told(self._finest)
         if above.peak <= wanted:
-            return above.choices, above.rows
+            return [(above.choices, above.rows)]
         while min(above.peak, wanted) > (1 + _STEP) * below.peak and (middle := self._between(below, above)) is not None:
             below, above = (middle, above) if middle.peak <= wanted else (below, middle)
-        return below.choices, below.rows
+        return [(one.choices, one.rows) for one in (below, above)]
 
     def _between(self, below: _Told, above: _Told) -> _Told | None:
         """Return what a choice with a peak and an error between those of two others tells, None if none is found."""

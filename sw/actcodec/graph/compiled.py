@@ -162,18 +162,21 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
 
 
 def _scheduled(plan: Budget, nbytes: int, error: float) -> tuple[Choices, list[Row], int]:
-    """Return the best choice whose peak in inductor's schedule, times ``error``, is within a budget, and that peak."""
+    """Return the best choice whose peak in inductor's schedule, times ``error``, is within a budget, and that peak.
+
+    The schedule may bring the choice above the planned one below the budget, too.
+    """
     found: list[tuple[Choices, list[Row], int]] = []
     told = error
     for _ in range(MOST_TRIES):
-        choices, rows = plan.choices(nbytes, told)
-        if any(choices == one for one, _, _ in found):
+        near = [one for one in plan.choices(nbytes, told) if not any(one[0] == other for other, _, _ in found)]
+        if not near:
             break
-        peak = plan.scheduled_peak(choices)
-        found.append((choices, rows, peak))
+        found += [(choices, rows, plan.scheduled_peak(choices)) for choices, rows in near]
+        choices, rows, peak = min(found, key=lambda one: preference(int(error * one[2]), nbytes, one[1]))
         if (1 - TOLERANCE) * nbytes <= error * peak <= nbytes or (error * peak <= nbytes and keeps_all(rows)):
             break
-        told = error * peak / plan.peak(choices)
+        told = error * found[-len(near)][2] / plan.peak(found[-len(near)][0])
     return min(found, key=lambda one: preference(int(error * one[2]), nbytes, one[1]))
 
 
