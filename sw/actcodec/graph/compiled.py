@@ -173,7 +173,7 @@ def _scheduled(plan: Budget, nbytes: int, error: float) -> tuple[Choices, list[R
         if not near:
             break
         found += [(choices, rows, plan.scheduled_peak(choices)) for choices, rows in near]
-        choices, rows, peak = min(found, key=lambda one: preference(int(error * one[2]), nbytes, one[1]))
+        _, rows, peak = min(found, key=lambda one: preference(int(error * one[2]), nbytes, one[1]))
         if (1 - TOLERANCE) * nbytes <= error * peak <= nbytes or (error * peak <= nbytes and keeps_all(rows)):
             break
         told = error * found[-len(near)][2] / plan.peak(found[-len(near)][0])

@@ -43,13 +43,14 @@ def loss(rows):
 
 
 def test_more_bytes_bring_no_lower_peak_and_no_greater_error(plan):
-    least, most = (plan.peak(plan.choices(nbytes, 1.0)[0]) for nbytes in (0, 1 << 40))
+    least, most = (plan.peak(plan.choices(nbytes, 1.0)[0][0]) for nbytes in (0, 1 << 40))
     assert least < 0.75 * most
     found = []
     for place in range(41):
         budget = least + (most - least) * place // 40
-        choices, rows = plan.choices(budget, 1.0)
+        (choices, rows), *above = plan.choices(budget, 1.0)
         assert plan.peak(choices) <= budget
+        assert all(plan.peak(other) > budget and loss(more) <= loss(rows) for other, more in above)
         found.append((plan.peak(choices), loss(rows)))
     peaks, losses = [peak for peak, _ in found], [error for _, error in found]
     assert peaks == sorted(peaks)
@@ -59,13 +60,13 @@ def test_more_bytes_bring_no_lower_peak_and_no_greater_error(plan):
 
 
 def test_below_the_floor_the_choice_is_that_of_the_least_peak(plan):
-    least, _ = plan.choices(0, 1.0)
+    least, _ = plan.choices(0, 1.0)[0]
     floor = plan.peak(least)
-    assert plan.choices(floor - 1, 1.0)[0] == least
-    assert plan.peak(plan.choices(floor, 1.0)[0]) == floor
+    assert plan.choices(floor - 1, 1.0)[0][0] == least
+    assert plan.peak(plan.choices(floor, 1.0)[0][0]) == floor
 
 
 def test_a_peak_that_is_measured_higher_than_predicted_lowers_what_is_chosen(plan):
-    most = plan.peak(plan.choices(1 << 40, 1.0)[0])
-    choices, _ = plan.choices(most, 1.25)
+    most = plan.peak(plan.choices(1 << 40, 1.0)[0][0])
+    choices, _ = plan.choices(most, 1.25)[0]
     assert 1.25 * plan.peak(choices) <= most
