@@ -33,6 +33,7 @@ def prepare_loops() -> None:
     Backward passes may be compiled long after forward passes; a setting is in force then, too.
     """
     _load_directly()
+    _call_one_by_one()
     _compile_together()
 
 
@@ -58,6 +59,25 @@ def _load_directly() -> None:
         return line
 
     kernels._get_vec_load_line = load
+
+
+@cache
+def _call_one_by_one() -> None:
+    """Let each kernel of the schedule be a function of its own.
+
+    Torch 2.13 writes kernels that follow each other as one function. All that they make is there before it is called, and all
+    that they read last is freed after it.
+    """
+    from torch._inductor import config
+    from torch._inductor.codegen.cpp import CppScheduling
+
+    scheduling: Any = CppScheduling
+    is_full = scheduling.ready_to_flush
+
+    def ready(self: Any) -> bool:
+        return bool(config.cpp.simdlen) or is_full(self)
+
+    scheduling.ready_to_flush = ready
 
 
 @dataclass(frozen=True)

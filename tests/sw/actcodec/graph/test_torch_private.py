@@ -9,7 +9,9 @@ from pathlib import Path
 import actcodec
 import pytest
 import torch
+from actcodec.graph.torch_loops import loop_settings, prepare_loops
 from actcodec.graph.torch_private import TESTED, check_version
+from actcodec.saved.allocations import allocations
 from cdu_tools.errors import UserError
 from torch._inductor import config
 from torch._inductor.utils import run_fw_bw_and_get_code
@@ -124,6 +126,23 @@ def test_loops_of_a_graph_are_compiled_together(threads, libraries, tmp_path):
     cosine, found = map(float, output.split())
     assert cosine > 0.999
     assert found == libraries
+
+
+def test_what_a_loop_reads_last_is_freed_before_the_next_loop():
+    def product(x, y, weight):
+        return torch.exp(y + (x @ weight).sum(0).max()) @ weight
+
+    prepare_loops()
+    size = 256
+    given = torch.randn(2 * size, size) / size, torch.randn(size, size), torch.randn(size, size) / size
+    peaks = []
+    for settings in ({}, loop_settings()):
+        torch._dynamo.reset()
+        compiled = torch.compile(product, options={"allow_buffer_reuse": False, **settings})
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(*given), product(*given))
+            peaks.append(round(allocations(lambda call=compiled: call(*given)).peak / given[1].nbytes))
+    assert peaks == [3, 2]
 
 
 @torch.compiler.config.patch(force_disable_caches=True)
