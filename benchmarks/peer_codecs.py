@@ -7,7 +7,7 @@
 Each network is trained without compression for some steps; what it saves of the next one is coded: results of convolutions
 and sums and the input; of VDSR, which has no normalisation, results of ReLU; of the vision transformer its tokens, as images
 of tokens times features. Writes peers_codecs.csv (all points), peers_codecs_ratios.csv (at equal errors),
-peers_codecs_speed.csv and peers_codecs.png beside docs/evidence/peers.md, and two short tables between the marks of that
+peers_codecs_speed.csv and peers_codecs.png beside docs/evidence/peers.md, and a short table between the marks of that
 page. The ratio is that of all tensors of a network together, with all that a decoder needs; error is ||x - x'|| / ||x||, mean
 over the tensors. Error bounds are parts of a tensor's root mean square. zfp, SZ3 3.3.2, blosc2 and libjpeg-turbo are those of
 imagecodecs, SZ3 3.4.0 is that of pysz. blosc2 is lossless (bytes of equal weight together, then zstd); it gets values rounded
@@ -213,7 +213,7 @@ def main() -> None:
         curves.setdefault((network, name), []).append((float(error), float(ratio)))
     speeds = _read("peers_codecs_speed.csv")
     write_whole(_EVIDENCE / "peers_codecs.png", _plot(curves, speeds))
-    write_tables(curves, Table(_SPEED_HEAD, speeds))
+    write_tables(curves)
 
 
 def _measure(data: Path) -> None:
@@ -292,13 +292,12 @@ def _speeds(tensors: Sequence[Tensor], curves: dict[str, list[Point]]) -> Iterat
         yield tuple(cells)
 
 
-def write_tables(curves: dict[tuple[str, str], list[Point]], speeds: Table) -> None:
-    """Write the ratios at equal errors beside the page, and those at one error, and the speeds, into the page."""
+def write_tables(curves: dict[tuple[str, str], list[Point]]) -> None:
+    """Write the ratios at equal errors beside the page, and those at one error into the page."""
     found = ratios(curves)
     write_whole(_EVIDENCE / "peers_codecs_ratios.csv", found.csv())
     shown = found.where(error=f"{_SPEED_ERROR:g}").only("codec", *_SHOWN)
-    fast = speeds.only("codec", "error", "ratio", "compress, MB/s", "decompress, MB/s")
-    MARKS.put(_EVIDENCE / "peers.md", f"\n\n{shown.markdown()}\n\n{fast.markdown()}\n\n")
+    MARKS.put(_EVIDENCE / "peers.md", f"\n\n{shown.markdown()}\n\n")
 
 
 def ratios(curves: dict[tuple[str, str], list[Point]]) -> Table:

@@ -165,7 +165,6 @@ def test_every_table_of_evidence_is_linked_and_complete():
 EXCERPTS = [
     ("peers.md", "peers_designs.csv", ("design", "kGE")),
     ("peers.md", "peers_codecs_ratios.csv", ("codec", "resnet", "vgg")),
-    ("peers.md", "peers_codecs_speed.csv", ("codec", "error")),
     ("peers.md", "peers_nvcomp.csv", ("codec", "resnet", "vdsr")),
     ("speed.md", "speed_steps.csv", ("step", "resnet, 1 thread")),
     ("speed.md", "speed_resnet18.csv", ("policy", "CPU time")),

@@ -66,6 +66,9 @@ FAULTS = [
     ("inverse_sfpr", "arithmetic", 6, r"(biased0 = \w+ - \{ 5'h00, )lane0_zeros2", r"\1lane0_zeros1"),
     # one coefficient has the wrong sign
     ("dct", "widths", None, r"(assign even0_x3 = [^;]*) \+ ", r"\1 - "),
+    # both directions use it
+    ("two_way_dct", "widths", None, r"(assign even0_x3 = [^;]*) \+ ", r"\1 - "),
+    ("two_way_dct", "inverse_widths", None, r"(assign even0_x3 = [^;]*) \+ ", r"\1 - "),
     # a shift is one too large
     ("shift_quantizer", "arithmetic", 4, r"(assign biased0 = )[^;]*;", r"\g<1>13'h0;"),
     # the turn goes on with every word instead of every block
@@ -88,6 +91,10 @@ FAULTS = [
     ("zvc_encoder", "content", None, r"(assign rank2 = \{ 1'h0, chosen\[0\] \}) \+", r"\1 |"),
     # the last value of a row is not counted
     ("zvc_decoder", "content", None, r"(assign count = [^;]*) \+ \{ 3'h0, present\[7\] \};", r"\1;"),
+    # codes of 4 bits of a row change places
+    ("affine_encoder", "codes", 8, r"kept\[11:8\], kept\[3:0\] \}", "kept[3:0], kept[11:8] }"),
+    # a row takes the bytes of the row before
+    ("affine_decoder", "codes", 6, r"assign row_bytes = (\w+) \? (\w+) : (\w+);", r"assign row_bytes = \1 ? \3 : \2;"),
     # the bytes of codes are rounded down
     ("code_packing", "inverse", None, r"(count \} \+ )5'h04", r"\g<1>5'h03"),
     # a step is rounded down

@@ -9,7 +9,7 @@ from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import EVERY, SLICES
-from cdu_verif.formal import promises
+from cdu_verif.formal import coding, promises
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import something_moves
 
@@ -24,7 +24,7 @@ def _cases() -> Cases:
 
 
 def _properties(config: CduConfig) -> list[Property]:
-    return [something_moves("affine_decoder", config, 12)]
+    return [something_moves("affine_decoder", config, 12), coding.decoder_codes(config, 12)]
 
 
 RECORD = Record(

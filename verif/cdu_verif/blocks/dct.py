@@ -23,9 +23,12 @@ def _cases() -> Cases:
     return DCT
 
 
+#: Statement about the passes of a transform.
+WIDTHS = "Each pass is the integer matrix of the specification, rounded half up; no word overflows, for all inputs."
+
+
 def transform_properties(block: str, inverse: bool, config: CduConfig) -> list[Property]:
     """Return the properties of either transform that are proven."""
-    statement = "Each pass is the integer matrix of the specification, rounded half up; no word overflows, for all inputs."
     variants = {
         config.override(**{name: value}): f"{block}[{name}={value}]"
         for name, value in (("sample_bits", 8), ("sample_bits", 9), ("dct_stages", 1))
@@ -36,7 +39,7 @@ def transform_properties(block: str, inverse: bool, config: CduConfig) -> list[P
             Property(
                 block if chosen == config else label,
                 "widths",
-                statement,
+                WIDTHS,
                 partial(block_device, block, chosen),
                 TransformWidths(chosen, inverse),
             )

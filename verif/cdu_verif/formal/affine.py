@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor
+from types import MappingProxyType
 from typing import Any
 
 #: A bit of Yosys's JSON: the number of a net, or "0", "1", "x".
@@ -67,6 +68,14 @@ class Floored:
 
     numerator: AffineForm
     shift: int
+
+    def reduced(self) -> Floored:
+        """Return the same result without the power of two that divides all coefficients."""
+        places = 0
+        while places < self.shift and all(value % (2 << places) == 0 for value in self.numerator.terms.values()):
+            places += 1
+        terms = {symbol: value / (1 << places) for symbol, value in self.numerator.terms.items()}
+        return Floored(AffineForm(Fraction(floor(self.numerator.constant / (1 << places))), terms), self.shift - places)
 
 
 @dataclass(frozen=True)
@@ -128,10 +137,18 @@ class AffinePath:
         For each input the bits of its net (least significant first, two's complement) and its value.
     name
         Prefix of the names of symbols for lost bits, which are equal only for the same path and prefix.
+    constants
+        Nets with a constant value; a multiplexer that one selects passes one of its inputs.
     """
 
-    def __init__(self, module: Mapping[str, Any], inputs: Sequence[tuple[Sequence[Bit], AffineWord]], name: str = "") -> None:
-        self._name = name
+    def __init__(
+        self,
+        module: Mapping[str, Any],
+        inputs: Sequence[tuple[Sequence[Bit], AffineWord]],
+        name: str = "",
+        constants: Mapping[Bit, bool] = MappingProxyType({}),
+    ) -> None:
+        self._name, self._constants = name, constants
         self._cuts: dict[tuple[tuple[Bit, ...], int], AffineWord] = {}
         self._words: dict[tuple[Bit, ...], AffineWord] = {}
         self._place: dict[Bit, tuple[tuple[Bit, ...], int]] = {}
@@ -206,6 +223,9 @@ class AffinePath:
         elif kind in ("$neg", "$pos"):
             a = operand("A")
             result, port = -a if kind == "$neg" else a, "Y"
+        elif kind == "$mux" and wires["S"][0] in self._constants:
+            chosen = wires["B" if self._constants[wires["S"][0]] else "A"]
+            result, port = self.read(chosen, modulo=True), "Y"
         elif kind in ("$dff", "$dffe"):
             result, port = self.read(wires["D"]).delayed(), "Q"
         else:

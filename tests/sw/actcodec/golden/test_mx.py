@@ -219,6 +219,29 @@ def test_the_bytes_of_a_block():
         mx.blocks_of(torch.zeros(24, dtype=torch.uint8), 33, MX_FORMATS["mxfp4"])
 
 
+def blocks_of_idma(values):
+    """Return blocks of 33 bytes, uint8 (n, 33), of float32 (n, 32), as the manual of PULP iDMA 0.7.0 describes them.
+
+    The scale is the greatest exponent of a finite element, less that of E5M2's greatest number, as a signed byte; elements are
+    rounded to nearest, ties to even, and saturate.
+    """
+    exponents = (values.numpy().view(np.uint32) >> 23 & 0xFF).astype(np.int32)
+    scales = (np.where(exponents < 255, exponents, 0).max(1) - FLOAT_BIAS - 15).clip(-128, 127)
+    scaled = np.ldexp(values.double().numpy(), -scales[:, None])
+    most = float(torch.finfo(torch.float8_e5m2).max)
+    elements = torch.from_numpy(scaled).clamp(-most, most).float().to(torch.float8_e5m2).view(torch.uint8)
+    return torch.cat((torch.from_numpy(scales.astype(np.int8)).view(torch.uint8)[:, None], elements), 1)
+
+
+@pytest.mark.parametrize("content", ["random", "ties", "real"])
+def test_blocks_of_mxfp8_e5m2_are_those_of_idma_but_for_the_bias_of_the_scale(content):
+    values = flushed(torch.cat((CONTENTS[content](), torch.zeros(1, 32))))
+    theirs, ours = blocks_of_idma(values), mx.encode(values, MX_FORMATS["mxfp8-e5m2"], ScaleRule.FLOOR)
+    assert torch.equal(theirs[:, 1:], ours[:, 1:])
+    scales = theirs[:, 0].view(torch.int8).int().clamp(min=-SCALE_BIAS)  # -128, of zeros, is no scale of OCP's
+    assert torch.equal(scales + SCALE_BIAS, ours[:, 0].int())
+
+
 @pytest.mark.parametrize("content", ["random", "real", "wide"])
 def test_nvfp4_is_that_of_torchao(content):
     if content == "random":
