@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdu.delivery.blocks import with_gmc
+from cdu_spec.config import CduConfig
+from cdu_spec.modes import Mode
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import EVERY
-from cdu_verif.formal import promises
+from cdu_verif.formal import coding, promises
+from cdu_verif.formal.proof import Property
 
 if TYPE_CHECKING:
     from cdu_verif.cases.case import Cases
@@ -20,9 +23,14 @@ def _cases() -> Cases:
     return LANE_DECODER
 
 
+def _properties(config: CduConfig) -> list[Property]:
+    return [coding.decoder_content(config, "lane_decoder", with_gmc)] if Mode.BRC in config.built_modes else []
+
+
 RECORD = Record(
     cases=_cases,
     quick=[{}, {"cdus": 4, **EVERY}],
     full=[{"modes": ("jpeg-act",)}, {"cdus": 8, **EVERY}],
+    properties=_properties,
     promised=promises.tags(with_gmc),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from cdu.delivery.blocks import affine, only
@@ -28,14 +27,16 @@ _CODED = [mode for mode in AFFINE_MODES if not mode.has_zvc]
 _SETTINGS = [f"tag.{name}" for name in ("mode", "heads", "how.affine.bits_log2", "how.affine.statistics")]
 
 
-def encoder_content(config: CduConfig) -> Property:
-    """Return the property that ``brc_encoder`` gives the right bytes."""
-    return _content("brc_encoder", "Slices of a block are the bytes of its rows, with a bit for each value.", _encoder, config)
+def encoder_content(config: CduConfig, block: str = "brc_encoder", built: promises.Built = BUILT) -> Property:
+    """Return the property that an encoder gives the right bytes in mode brc."""
+    return _content(
+        block, "Slices of a block of mode brc are the bytes of its rows, with a bit for each value.", True, config, built
+    )
 
 
-def decoder_content(config: CduConfig) -> Property:
-    """Return the property that ``brc_decoder`` gives the right rows."""
-    return _content("brc_decoder", "Rows of a block are those of the bytes in its slice.", _decoder, config)
+def decoder_content(config: CduConfig, block: str = "brc_decoder", built: promises.Built = BUILT) -> Property:
+    """Return the property that a decoder gives the right rows in mode brc."""
+    return _content(block, "Rows of a block of mode brc are those of the bytes in its slice.", False, config, built)
 
 
 def encoder_codes(config: CduConfig, cycles: int) -> Property:
@@ -50,9 +51,15 @@ def decoder_codes(config: CduConfig, cycles: int) -> Property:
     return _codes("affine_decoder", statement, "decoded_codes", promises.slices(affine), (_SLICES, _ROWS), config, cycles)
 
 
-def _content(block: str, statement: str, harness: Callable[[BoundDevice, CduConfig], str], config: CduConfig) -> Property:
-    method = Sby(REACHABILITY, 0, lambda device: harness(device, config))
-    return Property(block, "content", statement, partial(block_device, block, config), method)
+def _content(block: str, statement: str, encodes: bool, config: CduConfig, built: promises.Built) -> Property:
+    streams = (_ROWS, _SLICES) if encodes else (_SLICES, _ROWS)
+    module, promised = ("encoded_block", promises.rows) if encodes else ("decoded_block", promises.slices)
+
+    def harness(device: BoundDevice) -> str:
+        ports = {**fields(device, "i__payload", *streams[0]), **fields(device, "o__payload", *streams[1])}
+        return _harness(device, config, built, promised(BUILT), module, ports)
+
+    return Property(block, "content", statement, partial(block_device, block, config), Sby(REACHABILITY, 0, harness))
 
 
 def _codes(
@@ -69,16 +76,6 @@ def _codes(
         return _harness(device, config, affine, promised, module, ports, MODES=mask(_CODED))
 
     return Property(block, "codes", statement, partial(block_device, block, config), Sby(BOUNDED, cycles, harness))
-
-
-def _encoder(device: BoundDevice, config: CduConfig) -> str:
-    ports = {**fields(device, "i__payload", *_ROWS), **fields(device, "o__payload", *_SLICES)}
-    return _harness(device, config, BUILT, promises.rows(BUILT), "encoded_block", ports)
-
-
-def _decoder(device: BoundDevice, config: CduConfig) -> str:
-    ports = {**fields(device, "i__payload", *_SLICES), **fields(device, "o__payload", *_ROWS)}
-    return _harness(device, config, BUILT, promises.slices(BUILT), "decoded_block", ports)
 
 
 def _harness(
