@@ -30,7 +30,7 @@ from actcodec.graph.torch_private import CompilerError, check_version, inductor,
 FORMATS = ("int16", "int8", "int6", "int5", "int4-group", "int4")
 #: Times that a choice is compiled and measured, at most.
 MOST_TRIES = 4
-#: Share of a budget that is left after a first try, as a peak is predicted no better.
+#: Share of a peak by which it may differ from what is predicted after a first try.
 _MARGIN = 0.003
 
 Step = Callable[[], object]
@@ -151,7 +151,7 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
             tried.append(found)
             if (1 - TOLERANCE) * nbytes <= found.peak <= nbytes or (found.peak <= nbytes and keeps_all(rows)):
                 break
-            error = (1 + _MARGIN) * found.peak / told
+            error = (1 + (_MARGIN if found.peak > nbytes else -_MARGIN)) * found.peak / told
         best = min(tried, key=lambda one: preference(one.peak or 0, nbytes, one.rows))
         if best.peak is not None and best.peak > nbytes:
             raise TooLittleError(nbytes, best.peak)
