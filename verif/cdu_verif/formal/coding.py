@@ -18,8 +18,6 @@ from cdu_verif.formal.stream_rules import with_assumptions
 
 #: The configuration that these blocks are built for.
 BUILT = partial(only, mode=Mode.BRC)
-
-
 #: Fields of the streams of an encoder; those of a decoder are the same the other way round.
 _ROWS, _SLICES = ("values", "ends"), ("data", "count", "ends", "rows")
 #: Modes whose payload is codes alone, when blocks have no head, and what proofs look at of their settings.
@@ -40,14 +38,14 @@ def decoder_content(config: CduConfig, block: str = "brc_decoder", built: promis
 
 
 def encoder_codes(config: CduConfig, cycles: int) -> Property:
-    """Return the property that ``affine_encoder`` gives the right bytes, searched for some cycles."""
+    """Return the property that ``affine_encoder`` packs codes, searched for ``cycles`` from reset."""
     statement = "Bytes of a block without a head are its codes side by side, without gaps, in their order."
     return _codes("affine_encoder", statement, "coded_block", promises.rows(affine), (_ROWS, _SLICES), config, cycles)
 
 
 def decoder_codes(config: CduConfig, cycles: int) -> Property:
-    """Return the property that ``affine_decoder`` gives the right rows, searched for some cycles."""
-    statement = "Rows of a block without a head are the codes that stand side by side in its bytes."
+    """Return the property that ``affine_decoder`` unpacks codes, searched for ``cycles`` from reset."""
+    statement = "Rows of a block without a head are the codes side by side in its bytes."
     return _codes("affine_decoder", statement, "decoded_codes", promises.slices(affine), (_SLICES, _ROWS), config, cycles)
 
 

@@ -1,4 +1,4 @@
-// Codes of a block that leave the encoder stand side by side, without gaps: code n of the block at bit n * bits of its bytes.
+// Codes of a block that leave the encoder are side by side, without gaps: code n of the block at bit n * bits of its bytes.
 //
 // One code of the first or the second block is followed. Blocks have no head and are not statistics.
 module coded_block #(

@@ -1,4 +1,4 @@
-// Codes of a block that leave the decoder are those that stand side by side in its bytes: code n of the block at bit n * bits.
+// Codes of a block that leave the decoder are those side by side in its bytes: code n of the block at bit n * bits.
 //
 // One code of the first or the second block is followed. Blocks have no head.
 module decoded_codes #(
