@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from torch import Tensor, fx
 
-from actcodec.graph.timeline import Timeline, bytes_of, workspace_of
+from actcodec.graph.timeline import Timeline, bytes_of, is_view, workspace_of
 from actcodec.graph.torch_private import Kernel, kernels_of
 
 
@@ -25,14 +25,21 @@ def scheduled_peaks(forward: fx.GraphModule, backward: fx.GraphModule, line: Tim
         The same graphs' live bytes; the bytes at the beginning of the backward are taken from it.
     """
     names = {node.name for node in forward.graph.nodes}
-    parameters = {node.name for node in forward.graph.find_nodes(op="placeholder")}
+    static = {node.name for node in forward.graph.nodes if _is_static(node)}
     on_cpu = all(one.meta["val"].device.type == "cpu" for one in forward.graph.nodes if isinstance(one.meta.get("val"), Tensor))
     first = max(_live(kernels_of(forward, is_backward=False), {}, frozenset(), on_cpu), default=0)
-    inputs = [node for node in backward.graph.find_nodes(op="placeholder") if node.name not in parameters]
+    inputs = [node for node in backward.graph.find_nodes(op="placeholder") if node.name not in static]
     given = {str(node.target): bytes_of(node.meta.get("val")) for node in inputs}  # inductor calls inputs by their target
     gradients = frozenset(str(node.target) for node in inputs if node.name not in names)  # no kernel writes over them
     rises = max(_live(kernels_of(backward, is_backward=True), given, gradients, on_cpu), default=0) - sum(given.values())
     return first, line.begin + max(rises, 0)
+
+
+def _is_static(node: fx.Node) -> bool:
+    """Return whether a node of a forward is given to it, or a view of that: parameters, transposed or not."""
+    while is_view(node):
+        node = node.all_input_nodes[0]
+    return node.op == "placeholder"
 
 
 def _live(kernels: Iterable[Kernel], given: Mapping[str, int], read_only: frozenset[str], on_cpu: bool) -> Iterable[int]:

@@ -3,9 +3,10 @@
 The graphs are those of torch's AOT autograd after the partition, with fake values. Inductor fuses pointwise operations into
 their consumers: a value takes memory only where inductor makes a buffer of it, which it does of results of matrix products,
 convolutions, attention and reductions, of what these read, of the graph's outputs, and of pointwise values that several
-operations read and that are dear to compute again. The thresholds are inductor's own. A buffer lives from the node that makes
-it to the last one that reads it, through all that is fused in between. Workspace within a kernel is not seen, but for the
-weights of convolutions on the CPU; what loops within one kernel read may live until the kernel ends.
+operations read and that are dear to compute again. On a CPU a matrix product and the sum that alone reads it are one
+operation. The thresholds are inductor's own. A buffer lives from the node that makes it to the last one that reads it, through
+all that is fused in between. Workspace within a kernel is not seen, but for the weights of convolutions on the CPU; what loops
+within one kernel read may live until the kernel ends.
 """
 
 from __future__ import annotations
@@ -225,6 +226,8 @@ class _Run:
         self._cpu = cpu
         self._kinds = {node: _kind(node) for node in self.graph.nodes}
         self._kinds |= {node: _LOOP for node in self.graph.nodes if self._is_piece(node)}
+        self._added = {product for node in self.graph.nodes if cpu for product in self._product_added_by(node)}
+        self._kinds |= {user: _EXTERN for product in self._added for user in product.users}
         outputs = {self.root(node) for node in self.graph.output_node().all_input_nodes}
         self._fused: dict[fx.Node, _Fused] = {}
         #: What a node with a buffer reads.
@@ -242,6 +245,13 @@ class _Run:
             and bytes_of(node.meta["val"]) < bytes_of(base.meta["val"])
             and any(_name(user).startswith("_scaled_dot_product") for user in node.users)
         )
+
+    def _product_added_by(self, node: fx.Node) -> list[fx.Node]:
+        """Return the matrix product that inductor computes together with a sum of two tensors, at the sum's place."""
+        if node.target is not torch.ops.aten.add.Tensor or node.kwargs or len(node.all_input_nodes) != 2:
+            return []
+        products = [one for one in node.all_input_nodes if one.target is torch.ops.aten.mm.default and len(one.users) == 1]
+        return [one for one in products if one.meta["val"].shape == node.meta["val"].shape][:1]
 
     def root(self, node: fx.Node) -> fx.Node:
         """Return the node whose memory this one shows."""
@@ -287,6 +297,9 @@ class _Run:
             ):
                 self._fused[node] = _Fused(reads, operations, heavy)
                 return
+        if node in self._added:
+            self._fused[node] = _Fused(reads)
+            return
         self._fused[node] = _Fused(frozenset({node}))
         self._inputs[node] = reads
 
