@@ -169,14 +169,15 @@ def _scheduled(plan: Budget, nbytes: int, error: float) -> tuple[Choices, list[R
     found: list[tuple[Choices, list[Row], int]] = []
     told = error
     for _ in range(MOST_TRIES):
-        near = [one for one in plan.choices(nbytes, told) if not any(one[0] == other for other, _, _ in found)]
-        if not near:
+        new = [one for one in plan.choices(nbytes, told) if not any(one[0] == other for other, _, _ in found)]
+        if not new:
             break
-        found += [(choices, rows, plan.scheduled_peak(choices)) for choices, rows in near]
+        found += [(choices, rows, plan.scheduled_peak(choices)) for choices, rows in new]
         _, rows, peak = min(found, key=lambda one: preference(int(error * one[2]), nbytes, one[1]))
         if (1 - TOLERANCE) * nbytes <= error * peak <= nbytes or (error * peak <= nbytes and keeps_all(rows)):
             break
-        told = error * found[-len(near)][2] / plan.peak(found[-len(near)][0])
+        planned, _, peak = found[-len(new)]
+        told = error * peak / plan.peak(planned)
     return min(found, key=lambda one: preference(int(error * one[2]), nbytes, one[1]))
 
 

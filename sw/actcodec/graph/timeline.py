@@ -73,7 +73,7 @@ def peak_of(
 ) -> Timeline:
     """Follow the buffers of a pair of graphs from the first node of the forward to the last one of the backward.
 
-    Every node has its fake value in ``meta["val"]``; symbolic sizes count by their hints.
+    Operations and tensors given to the graphs have their fake values in ``meta["val"]``; symbolic sizes count by their hints.
 
     Parameters
     ----------
@@ -169,7 +169,9 @@ def _kind(node: fx.Node) -> int:
 
 def _is_laid_out_again(node: fx.Node) -> bool:
     """Return whether inductor copies what the forward is given because convolutions read it, channels last."""
-    value: Tensor = node.meta["val"]
+    value = node.meta.get("val")
+    if not isinstance(value, Tensor):  # a number, or a constant
+        return False
     read = any(user.target is torch.ops.aten.convolution.default and node in user.args[:2] for user in node.users)
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     return read and value.dim() in formats and not value.is_contiguous(memory_format=formats[value.dim()])

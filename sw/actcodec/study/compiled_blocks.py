@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from cdu_tools.errors import UserError
 from torch import Tensor, nn
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
@@ -52,7 +53,7 @@ class CompiledBlocks:
         self._plans: dict[Any, _Plan] = {}
 
     def call(self, block: nn.Module, original: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return what ``original``, the forward of ``block``, returns."""
+        """Return what ``original``, the forward of ``block``, returns; UserError for results that hide tensors in objects."""
         flat, spec = tree_flatten((args, kwargs))
         own = list(own_tensors(block).values())
         key = (type(block), spec, tuple(_shape(one) for one in (*own, *flat)))
@@ -74,6 +75,12 @@ class CompiledBlocks:
             args, kwargs = tree_unflatten(values, spec)
             outputs, out = tree_flatten(original(*args, **kwargs))
             returned[:] = [out]
+            for one in outputs:
+                if not isinstance(one, Tensor | int | float | str | None):
+                    raise UserError(
+                        f"cannot predict {type(block).__name__}, compiled: it returns a {type(one).__name__}; let it return tensors "
+                        "(models of transformers: config.use_cache = False)"
+                    )
             return outputs
 
         with without_modes(), self._mode:

@@ -119,6 +119,8 @@ def predict(
     """
     check_policy(policy, subject.family, budget)
     try:
+        if not subject.entered:  # allocates buffers that libraries and data sets keep from their first call on
+            subject.loss(*subject.data(count))
         if policy == COMPILED:
             return _compiled(subject, count, optimizer, budget, on_cpu)
         return _eager(subject, policy, count, optimizer, budget, on_cpu)
@@ -146,8 +148,6 @@ def blocks(model: nn.Module) -> list[nn.Module]:
 def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, budget: float, on_cpu: bool) -> Predicted:
     model, make = subject.model, OPTIMIZERS[optimizer]
     storages = LiveStorages(model, on_cpu=on_cpu)
-    if not subject.entered:  # allocates buffers that libraries and data sets keep from their first call on
-        subject.loss(*subject.data(count))
     storages.given(*model.parameters(), *model.buffers())
     with subject.within(), _means(policy, subject, budget, on_cpu) as hooks, storages, storages.names_of_modules():
         data = subject.data(count)

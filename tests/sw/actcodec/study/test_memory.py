@@ -184,6 +184,21 @@ def test_a_model_that_is_compiled_with_a_format_takes_what_is_predicted(form):
     assert found.kept < 0.5 * plain.kept
 
 
+def test_a_compiled_model_that_returns_an_object_is_one_sentence():
+    class Result:
+        pass
+
+    class Hidden(nn.Linear):
+        def forward(self, x):
+            return super().forward(x), Result()
+
+    model, mode = Hidden(64, 64), FakeTensorMode(allow_non_fake_inputs=True)
+    without_values(model, mode)
+    one = Subject("own", model, lambda count: (mode.from_tensor(X),), lambda x: model(x)[0].sum(), "", mode, True)
+    with pytest.raises(UserError, match="cannot predict Hidden, compiled: it returns a Result; let it return tensors"):
+        predict(one, "compiled-int8")
+
+
 class Wide(nn.Module):
     """A layer that keeps much for its few parameters."""
 
