@@ -126,6 +126,8 @@ def predict(
         return _eager(subject, policy, count, optimizer, budget, on_cpu)
     except (DataDependentOutputException, DynamicOutputShapeException) as error:
         raise UserError(f"the step reads values, and there are none ({error.func}): leave out what depends on them") from None
+    except RuntimeError as error:  # operations of torch that take no tensors without values
+        raise UserError(f"the step does not run without values: {error}") from error
     finally:
         subject.model.zero_grad(set_to_none=True)
 
