@@ -1,7 +1,7 @@
 // Codes of a block that leave the encoder are side by side, without gaps: code n of the block at bit n * bits of its bytes.
 //
 // One code of the first or the second block is followed. Blocks have no head and are not statistics.
-module coded_block #(
+module encoded_codes #(
   parameter int SLICE_BYTES,
   parameter int COUNT_BITS,
   parameter bit [15:0] MODES  // whose values are codes
@@ -42,7 +42,7 @@ module coded_block #(
   wire [7:0] found = o_data >> offset;
   always @* if (!rst & o_valid & left == chosen) begin
     whole: assert (entered > chosen);
-    length: assert (!o_ends | SLICE_BYTES * slices + o_count == rows * bits);
+    length: assert (o_ends ? SLICE_BYTES * slices + o_count == rows * bits : SLICE_BYTES * (slices + 1) < rows * bits);
     block: assert (o_rows == rows);
     if (seen & place >= 8 * SLICE_BYTES * slices & place < 8 * SLICE_BYTES * (slices + 1))
       content: assert (((found ^ code) & ((1 << bits) - 1)) == 0);
