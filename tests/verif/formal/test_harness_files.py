@@ -43,6 +43,8 @@ BOUND = [
     ("descriptor_fetch", "rung"),
     ("distributor", "order"),
     ("div_quantizer", "arithmetic"),
+    ("entropy_decoder", "blocks"),
+    ("entropy_encoder", "segment"),
     ("gatherer", "order"),
     ("gmc_decoder", "column"),
     ("gmc_decoder", "decodes"),

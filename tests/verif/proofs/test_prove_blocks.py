@@ -95,6 +95,10 @@ FAULTS = [
     ("affine_encoder", "codes", 8, r"kept\[11:8\], kept\[3:0\] \}", "kept[3:0], kept[11:8] }"),
     # a row takes the bytes of the row before
     ("affine_decoder", "codes", 6, r"assign row_bytes = (\w+) \? (\w+) : (\w+);", r"assign row_bytes = \1 ? \3 : \2;"),
+    # the third byte of a piece is stuffed behind 254
+    ("entropy_encoder", "segment", 20, r"(assign marks\[2\] = [^;]*)8'hff", r"\g<1>8'hfe"),
+    # the mark of a scan's end changes within a block
+    ("entropy_decoder", "blocks", None, r"if \(_\d+_\) (last <= i__payload\[20\];)", r"\1"),
     # the bytes of codes are rounded down
     ("code_packing", "inverse", None, r"(count \} \+ )5'h04", r"\g<1>5'h03"),
     # a step is rounded down

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdu_verif.blocks import Record
+from cdu_verif.formal import jpeg
 
 if TYPE_CHECKING:
     from cdu_verif.cases.case import Cases
@@ -16,4 +17,4 @@ def _cases() -> Cases:
     return ENTROPY_DECODER
 
 
-RECORD = Record(cases=_cases)
+RECORD = Record(cases=_cases, properties=jpeg.blocks)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cdu_verif.blocks import Record
+from cdu_verif.formal import jpeg
 
 if TYPE_CHECKING:
     from cdu_verif.cases.case import Cases
@@ -16,4 +18,4 @@ def _cases() -> Cases:
     return ENTROPY_ENCODER
 
 
-RECORD = Record(cases=_cases)
+RECORD = Record(cases=_cases, properties=partial(jpeg.segment, "entropy_encoder"))
