@@ -95,6 +95,8 @@ FAULTS = [
     ("affine_encoder", "codes", 8, r"kept\[11:8\], kept\[3:0\] \}", "kept[3:0], kept[11:8] }"),
     # a row takes the bytes of the row before
     ("affine_decoder", "codes", 6, r"assign row_bytes = (\w+) \? (\w+) : (\w+);", r"assign row_bytes = \1 ? \3 : \2;"),
+    # a word has the tag of the word behind it
+    ("value_front", "jobs", 14, r"(tag3 <= )tag2", r"\1tag1"),
     # the third byte of a piece is stuffed behind 254
     ("entropy_encoder", "segment", 20, r"(assign marks\[2\] = [^;]*)8'hff", r"\g<1>8'hfe"),
     # the mark of a scan's end changes within a block
