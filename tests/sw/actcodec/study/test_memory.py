@@ -11,7 +11,7 @@ from actcodec.saved.allocations import allocations
 from actcodec.study.live_storages import BACKWARD, UPDATE, LiveStorages, StoragePlace
 from actcodec.study.memory import OPTIMIZERS, blocks, check_policy, predict
 from actcodec.study.memory_subject import Subject, of_script, of_zoo, without_values
-from actcodec.study.zoo import ZOO
+from actcodec.study.zoo import ZOO, batches
 from cdu_tools.errors import UserError
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -197,6 +197,26 @@ def test_a_compiled_model_that_returns_an_object_is_one_sentence():
     one = Subject("own", model, lambda count: (mode.from_tensor(X),), lambda x: model(x)[0].sum(), "", mode, True)
     with pytest.raises(UserError, match="cannot predict Hidden, compiled: it returns a Result; let it return tensors"):
         predict(one, "compiled-int8")
+
+
+def test_a_model_of_the_zoo_is_compiled_with_the_making_of_its_batches():
+    batches._pieces.cache_clear()
+    one = of_zoo(ZOO["transformers.distilbert"])
+    found, later = predict(one, "compiled"), predict(one, "none")
+    assert 0 < found.kept < later.kept
+
+
+def test_an_operation_that_needs_values_is_one_sentence():
+    def loss(x):
+        raise RuntimeError("this operation has no form for meta tensors")
+
+    model = nn.Linear(64, 64)
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    without_values(model, mode)
+    one = Subject("own", model, lambda count: (mode.from_tensor(X),), loss, "", mode, True)
+    for policy in ("none", "compiled"):
+        with pytest.raises(UserError, match="the step does not run without values: this operation has no form for meta"):
+            predict(one, policy)
 
 
 class Wide(nn.Module):
