@@ -97,6 +97,8 @@ FAULTS = [
     ("affine_decoder", "codes", 6, r"assign row_bytes = (\w+) \? (\w+) : (\w+);", r"assign row_bytes = \1 ? \3 : \2;"),
     # a word has the tag of the word behind it
     ("value_front", "jobs", 14, r"(tag3 <= )tag2", r"\1tag1"),
+    # a job ends a word too early
+    ("value_back", "jobs", 14, r"(last0_3 <= )last0_2", r"\1last0_1"),
     # the third byte of a piece is stuffed behind 254
     ("entropy_encoder", "segment", 20, r"(assign marks\[2\] = [^;]*)8'hff", r"\g<1>8'hfe"),
     # the mark of a scan's end changes within a block

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cdu_verif.blocks import Record
-from cdu_verif.blocks.value_front import progress_of_jobs
+from cdu_verif.blocks.value_front import properties_of_jobs
 from cdu_verif.cases.parameters import VALUE_SIDE, VALUE_SIDE_FULL
 
 if TYPE_CHECKING:
@@ -24,5 +24,5 @@ RECORD = Record(
     benches=["blocks", "broken_jobs"],
     quick=VALUE_SIDE,
     full=VALUE_SIDE_FULL,
-    properties=partial(progress_of_jobs, "value_back"),
+    properties=partial(properties_of_jobs, "value_back"),
 )

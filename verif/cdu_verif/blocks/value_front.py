@@ -28,39 +28,37 @@ def _cases() -> Cases:
     return VALUE_FRONT
 
 
-def progress_of_jobs(block: str, config: CduConfig) -> list[Property]:
-    """Some stream of either end transfers, in the cycles from reset that the proof reaches."""
+def properties_of_jobs(block: str, config: CduConfig) -> list[Property]:
+    """Return the properties of either end of the value side: progress, and that words belong to their jobs."""
     cycles, reach = 16, 30
-    text = partial(progress.job_progress_harness, cycles=cycles)
     made = partial(block_device, block, config)
-    return [Property(block, "progress", moves("a transfer happens", cycles), made, Sby(BOUNDED, reach, text))]
-
-
-def _properties(config: CduConfig) -> list[Property]:
-    """Return progress, and that words belong to their jobs."""
-    modes = [mode for mode in config.built_modes if mode not in (Mode.BYPASS, Mode.MX)]
+    progresses = Sby(BOUNDED, reach, partial(progress.job_progress_harness, cycles=cycles))
+    tagged = block == "value_front"
+    modes = [mode for mode in config.built_modes if mode is not Mode.BYPASS and (mode is not Mode.MX or not tagged)]
     parameters = {
         "COUNT_BITS": config.port_beats.bit_length(),
         "MODES": mask(modes),
-        "BLOCKS": mask(mode for mode in modes if mode.has_zvc),
+        "BLOCKS": mask(mode for mode in modes if mode.whole_beats > 1),
         "TILES": mask(mode for mode in modes if mode.in_tiles),
+        "TAGGED": int(tagged),
     }
 
-    def text(device: BoundDevice) -> str:
+    def jobs(device: BoundDevice) -> str:
         ports = fields(device, "job__payload", "mode", "bank", "beats", "row_beats", "channel_rows")
-        ports |= {f"job_{role}": f"job__{role}" for role in ("valid", "ready")}
-        words = fields(device, "to_alignment__payload", "count", "ends", "tag.mode", "tag.bank", "tag.last")
-        words |= {f"to_alignment_{role}": f"to_alignment__{role}" for role in ("valid", "ready")}
-        ports |= {name.replace("to_alignment", "o"): signal for name, signal in words.items()}
-        return with_assumptions(device, instance("jobs_of_values", parameters, ports), resets=False)
+        port = "to_alignment" if tagged else "o"
+        names = ("count", "ends", "tag.mode", "tag.bank", "tag.last") if tagged else ("count", "last")
+        words = {name.replace(port, "o"): signal for name, signal in fields(device, f"{port}__payload", *names).items()}
+        for stream, name in (("job", "job"), ("o", port)):
+            ports |= {f"{stream}_{role}": f"{name}__{role}" for role in ("valid", "ready")}
+        untagged = {"o_ends": "1'd1", "o_mode": "4'd0", "o_bank": "1'd0"}
+        return with_assumptions(device, instance("jobs_of_values", parameters, untagged | ports | words), resets=False)
 
-    statement = (
-        "Words have the mode and the bank of their jobs, in order, and jobs as many beats as they say, whatever the input."
+    statement = "Jobs have as many beats as they say, in order, whatever the input" + (
+        ", and words the mode and the bank of their jobs." if tagged else "."
     )
-    made = partial(block_device, "value_front", config)
     return [
-        *progress_of_jobs("value_front", config),
-        Property("value_front", "jobs", statement, made, Sby(BOUNDED, 14, text)),
+        Property(block, "progress", moves("a transfer happens", cycles), made, progresses),
+        Property(block, "jobs", statement, made, Sby(BOUNDED, 14, jobs)),
     ]
 
 
@@ -69,5 +67,5 @@ RECORD = Record(
     benches=["blocks", "broken_jobs"],
     quick=[*VALUE_SIDE, {"scale_bits": 24, **WITH_MX}],
     full=[*VALUE_SIDE_FULL, WITH_MX, {"cdus": 8, **WITH_MX}],
-    properties=_properties,
+    properties=partial(properties_of_jobs, "value_front"),
 )

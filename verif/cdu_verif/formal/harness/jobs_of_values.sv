@@ -1,10 +1,11 @@
-// Words that leave the value side belong to its jobs in their order: each has its job's mode and bank, and the last one closes
-// as many beats as the job says, whatever the length of the input. The first or the second job is followed.
+// Words that leave the value side belong to its jobs in their order: the last one closes as many beats as its job says,
+// whatever the input, and words with tags have the mode and the bank of their job. The first or the second job is followed.
 module jobs_of_values #(
   parameter int COUNT_BITS,
   parameter bit [15:0] MODES,   // of the jobs
   parameter bit [15:0] BLOCKS,  // with whole blocks
-  parameter bit [15:0] TILES    // with whole strips of tiles
+  parameter bit [15:0] TILES,   // with whole strips of tiles
+  parameter bit TAGGED          // whether words have modes and banks
 ) (
   input clk, rst,
   input job_valid, job_ready, job_bank,
@@ -42,7 +43,7 @@ module jobs_of_values #(
   end
   always @* if (!rst & o_valid & left == chosen) begin
     whole: assert (entered > chosen);
-    tag: assert (o_mode == mode && o_bank == bank);
+    if (TAGGED) tag: assert (o_mode == mode && o_bank == bank);
     count: assert (o_count != 0);
     length: assert ((o_ends & o_last) == (number + o_count >= beats) && number + o_count <= beats);
   end
