@@ -24,6 +24,8 @@ _MODES = _CONFIG.built_modes
 _WIDTHS = 70
 #: Parts into which the quick level divides the widths among the numbers of CDUs.
 _SHARES = 4
+#: Jobs of each mode in each direction that a long run plays.
+_MANY_JOBS = 24
 #: Channels of a wide layer.
 _MANY_CHANNELS = 2048
 
@@ -71,7 +73,7 @@ def _addresses(row: dict[str, Any]) -> list[int]:
 async def mixed_jobs(bench: ArrayBench, pattern: str) -> None:
     """Jobs of all modes in random order, both directions at once, every port stalled at random by itself."""
     bench.stall(pattern)
-    items = [_random_item(bench, mode) for mode in _MODES for _ in range(6 if bench.full else 2)]
+    items = [_random_item(bench, mode) for mode in _MODES for _ in range(_MANY_JOBS if bench.full else 2)]
     await bench.play(await bench.open(), {channel: bench.rng.sample(items, len(items)) for channel in Channel})
 
 
