@@ -78,8 +78,8 @@ class CompiledBlocks:
             for one in outputs:
                 if not isinstance(one, Tensor | int | float | str | None):
                     raise UserError(
-                        f"cannot predict {type(block).__name__}, compiled: it returns a {type(one).__name__}; let it return tensors "
-                        "(models of transformers: config.use_cache = False)"
+                        f"cannot predict {type(block).__name__}, compiled: it returns a {type(one).__name__}; let it return "
+                        "tensors (models of transformers: config.use_cache = False)"
                     )
             return outputs
 
