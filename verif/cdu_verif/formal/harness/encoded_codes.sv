@@ -44,6 +44,7 @@ module encoded_codes #(
     whole: assert (entered > chosen);
     length: assert (o_ends ? SLICE_BYTES * slices + o_count == rows * bits : SLICE_BYTES * (slices + 1) < rows * bits);
     block: assert (o_rows == rows);
+    zeros: assert (o_data >> 8 * o_count == 0);
     if (seen & place >= 8 * SLICE_BYTES * slices & place < 8 * SLICE_BYTES * (slices + 1))
       content: assert (((found ^ code) & ((1 << bits) - 1)) == 0);
   end

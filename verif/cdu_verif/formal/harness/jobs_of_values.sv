@@ -21,11 +21,10 @@ module jobs_of_values #(
   reg bank = 0;
   reg [25:0] beats = 0, number = 0;
   always @* if (job_valid) begin
-    assume (MODES[job_mode] & job_channel_rows != 0);
-    // Longer rows and jobs end behind the cycles of the search.
-    assume (job_row_beats != 0 && job_row_beats <= 2 && job_beats != 0 && job_beats < 32);
+    assume (MODES[job_mode] & job_beats != 0 && job_row_beats != 0 && job_channel_rows != 0);
     if (BLOCKS[job_mode] | TILES[job_mode]) assume (job_beats[2:0] == 0);
-    if (TILES[job_mode] & job_row_beats == 2) assume (!job_beats[3]);
+    // The search takes tiles with one or two beats in a row.
+    if (TILES[job_mode]) assume (job_row_beats == 1 || job_row_beats == 2 && !job_beats[3]);
   end
   always @(posedge clk) if (!rst) begin
     if (job_valid & job_ready) begin
