@@ -102,6 +102,25 @@ def best(rows: Sequence[Row], budgets: Mapping[tuple[str, str, str], float]) -> 
     return Table((*SETTING, "torch's own", "of eager", "this project", "of eager"), cells)
 
 
+#: Means that :func:`costs` sets beside each other, with their heading.
+_COMPARED = {
+    "checkpoint per block": "checkpoint per block",
+    "compiled, int8": "compiled, `int8`",
+    "hooks, int8-rows": "hooks, `int8-rows`",
+    "hooks, recommended": "hooks, densest",
+}
+
+
+def costs(rows: Sequence[Row], precision: str, vectors: str) -> Table:
+    """Return for each network peak and time of a step with some means, as parts of the eager step's, on one kind of processor."""
+    cells = []
+    for (network, *others), its in _by_setting(rows):
+        if others == [precision, vectors]:
+            found = {row.means: row.figures for row in its}
+            cells.append((network, *(_peak_and_time(found.get(name)) for name in _COMPARED)))
+    return Table(("network", *_COMPARED.values()), cells)
+
+
 def write_page(page: Path, rows: Sequence[Row], budgets: Mapping[tuple[str, str, str], float]) -> None:
     """Write the table between the marks of the page, and all rows beside the page."""
     text = io.StringIO()
@@ -140,6 +159,10 @@ def _cells(row: Row, base: Figures) -> list[str]:
 
 def _first(found: Figures, base: Figures) -> tuple[str, str, str]:
     return f"{found.first_cpu:.1f}", f"{found.first_wall:.1f}", f"{found.first_cpu / base.first_cpu:.2f}"
+
+
+def _peak_and_time(found: Figures | None) -> str:
+    return "" if found is None else f"{found.of_eager:.2f} in {found.time:.2f}"
 
 
 def _lowest(rows: Sequence[Row]) -> tuple[str, float] | None:

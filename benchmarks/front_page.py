@@ -32,7 +32,7 @@ from cdu_cli.configurations import REGISTERS, tests_passed
 from cdu_tools.files import write_whole
 from compiled_budgets import lowest, read_budgets
 from compiled_measure import FLOAT32
-from compiled_page import ROWS, best, read_rows
+from compiled_page import ROWS, best, costs, read_rows
 from digest import Table, read
 
 ROOT = Path(__file__).parent.parent
@@ -85,15 +85,29 @@ def recommendations() -> str:
 
 
 def choices() -> str:
-    """The same and the densest of those with kernels, with what each kind of network is; which policies are experimental."""
+    """The same with what each kind of network is, and the densest with kernels on GPUs; which policies are experimental."""
     rows = []
     for family in families():
-        chosen = (recommended(family), recommended(family, has_kernels), recommended(family, has_gpu_kernels))
+        chosen = (recommended(family), recommended(family, has_gpu_kernels))
         rows.append((family, FAMILIES[family], *(cell for one in chosen for cell in _cells(one, family))))
-    header = ("network", "what it has", "densest", "ratio", "cosine", "with kernels", "ratio", "cosine")
+    header = ("network", "what it has", "densest", "ratio", "cosine", "with kernels on GPUs", "ratio", "cosine")
     experimental = ", ".join(f"`{name}`" for name in POLICY_NAMES if status(name) == EXPERIMENTAL)
-    found = Table((*header, "with kernels on GPUs", "ratio", "cosine"), tuple(rows)).markdown()
-    return f"{found}\n\n{_exceptions()}\n\nExperimental: {experimental}. All others are stable."
+    parts = [Table(header, tuple(rows)).markdown(), f"{_exceptions()}{_without_kernels()}", _costs()]
+    return "\n\n".join((*parts, f"Experimental: {experimental}. All others are stable."))
+
+
+def _without_kernels() -> str:
+    """Name the recommended policies that have no kernels on the CPU, and the densest that have."""
+    found = {family: (recommended(family), recommended(family, has_kernels)) for family in families()}
+    named = [f"{family}: `{other.text}`" for family, (densest, other) in found.items() if densest is not other]
+    return f" Densest with kernels on the CPU: {'; '.join(named)}." if named else ""
+
+
+def _costs() -> str:
+    """Return the table of what a step costs with recommended policies, beside a checkpoint per block."""
+    table = costs(read_rows(ROWS), FLOAT32, "AVX2").markdown()
+    said = "Peak of a step, and its processor time, as parts of the eager step's, one thread, AVX2"
+    return f"{said} ([all](../evidence/compiled_step.md)):\n\n{table}"
 
 
 def by_family(harm: Table) -> str:
