@@ -51,9 +51,17 @@ class AutoBackend(TorchBackend):
         assert x is not None, "a golden function of tensors takes one"
         return fastest(x).run(function, *arguments, **options)
 
-    def compress_scaled(self, x: Tensor, view: MatrixView, S: float, scale_bits: int) -> tuple[Tensor, Tensor] | None:  # noqa: N803
+    def compress_scaled(
+        self,
+        x: Tensor,
+        view: MatrixView,
+        S: float,  # noqa: N803
+        scale_bits: int,
+        job: Callable[[Tensor], Job],
+        near_zero: bool,
+    ) -> tuple[Tensor, Tensor] | None:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return fastest(x).compress_scaled(x, view, S, scale_bits)
+        return fastest(x).compress_scaled(x, view, S, scale_bits, job, near_zero)
 
     def decompress_stream(
         self, header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor

@@ -53,13 +53,35 @@ class Backend(ABC):
         """Return the tensor of a payload, of the dtype that ``job.dtype`` names, on the payload's device."""
         return tensor_from_beats(self.decompress(job.on_host(), payload), view, shape).to(payload.device)
 
-    def compress_scaled(self, x: Tensor, view: MatrixView, S: float, scale_bits: int) -> tuple[Tensor, Tensor] | None:  # noqa: N803
-        """Return the payload of a contiguous tensor, uint8 (n,), and reciprocals, float32 (channels,), in one pass.
+    def compress_scaled(
+        self,
+        x: Tensor,
+        view: MatrixView,
+        S: float,  # noqa: N803
+        scale_bits: int,
+        job: Callable[[Tensor], Job],
+        near_zero: bool,
+    ) -> tuple[Tensor, Tensor] | None:
+        """Return the payload of a tensor, uint8 (n,), and reciprocals, float32 (channels,), without asking for scales between.
 
-        They are those of :func:`actcodec.golden.sfpr.scales` and of a job with its multipliers. None if the backend has no such
-        kernel for the mode of the view, or if values are not all finite.
+        They are those of :func:`actcodec.golden.sfpr.scales` and of the job for its multipliers. None if the backend has no
+        kernels for this, if values are not all finite, and with ``near_zero`` unless it is certain that no channel is far from
+        zero.
+
+        Parameters
+        ----------
+        x
+            Contiguous tensor.
+        view
+            Its view.
+        S, scale_bits
+            As :func:`actcodec.golden.sfpr.scales` takes them.
+        job
+            Returns the job for multipliers, float32 (channels,).
+        near_zero
+            Whether channels far from zero are refused; axis 1 of ``x`` then counts channels.
         """
-        del x, view, S, scale_bits
+        del x, view, S, scale_bits, job, near_zero
         return None
 
     def decompress_stream(

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from actcodec.golden import blocks
 
-_NO_OFFSETS = torch.zeros(0, dtype=torch.int16)
+NO_OFFSETS = torch.zeros(0, dtype=torch.int16)
 DTYPES = {Dtype.FP32: torch.float32, Dtype.BF16: torch.bfloat16, Dtype.FP16: torch.float16}
 FORMATS = {dtype: form for form, dtype in DTYPES.items()}
 
@@ -47,7 +47,7 @@ class Job:
     pass1_bits: int = 0
     rounding: Rounding | None = None
     how: How = None  #: settings of the mode; decompression ignores seed, rounding and scale rule, compression the point
-    offsets: Tensor = field(default_factory=lambda: _NO_OFFSETS)  #: blpa: int16 (scale_groups,); else empty
+    offsets: Tensor = field(default_factory=lambda: NO_OFFSETS)  #: blpa: int16 (scale_groups,); else empty
     first: int = 0  #: number of the job's first beat in its tensor; software computes a part of a tensor so
 
     def on_host(self) -> Job:
@@ -82,7 +82,7 @@ def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
 def group_offsets(per_channel: Tensor, view: MatrixView) -> Tensor:
     """Return the offset of each group of rows, int16 (scale_groups,), on the same device; empty in modes without offsets."""
     if not view.mode.has_offsets:
-        return _NO_OFFSETS
+        return NO_OFFSETS
     return per_channel.detach().repeat(view.scale_groups // view.channels)
 
 
@@ -95,7 +95,7 @@ def compression_job(
     pass1_bits: int = 0,
     rounding: Rounding | None = None,
     how: How = None,
-    offsets: Tensor = _NO_OFFSETS,
+    offsets: Tensor = NO_OFFSETS,
 ) -> Job:
     """Return the job of compressing a tensor with this view.
 
@@ -118,7 +118,7 @@ def compression_job(
     )
 
 
-def decompression_job(header: Header, shifts: Sequence[int], reciprocals: Tensor, offsets: Tensor = _NO_OFFSETS) -> Job:
+def decompression_job(header: Header, shifts: Sequence[int], reciprocals: Tensor, offsets: Tensor = NO_OFFSETS) -> Job:
     """Return the job of decompressing a stream with these tables; ``reciprocals`` is float32, ``offsets`` int16 (channels,)."""
     view = header.view
     return Job(

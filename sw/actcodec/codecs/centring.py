@@ -6,8 +6,8 @@ of the values. A normalisation after the layer subtracts the mean, so that its g
 
 Centres are subtracted before any backend sees the values: streams and hardware are the same with and without them.
 
-Where a backend has loaded the native kernels, one of them tells in one pass that no channel of a tensor on the CPU comes near
-the limit, which is so for most tensors; the exact statistics are then not computed.
+Where kernels are at hand, they tell in one pass that no channel comes near the limit, which is so for most tensors; the exact
+statistics are then not computed.
 """
 
 from __future__ import annotations
@@ -21,25 +21,18 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.native.kernels import loaded
-from actcodec.backends.native.statistics import near_zero
+from actcodec.backends.near_zero import surely_near_zero
 from actcodec.codecs.codec import Codec
 from actcodec.codecs.compressed import Packed
 from actcodec.golden.codes import pack_tight, unpack_tight
+from actcodec.golden.near_zero import FAR, LEAST_SQUARE, MOST_SQUARE
 from actcodec.golden.pieces import piece_values
 
-#: Least ratio of mean to standard deviation of a channel that counts as far from zero: three bits of a scale around zero.
-FAR = 8.0
 #: Part of the mean square of a channel far from zero that its mean, or the means of its maps, have at least: by the definition
 #: of FAR it is 1 - 1 / (FAR**2 + 1).
 _LEAST_SHARE = 1 - 2 / FAR**2
 #: Least number of values with a centre of their own; with fewer, the centre would cost more than a bit per value.
 LEAST_VALUES = 32
-#: Share below which neither a channel nor its maps are far from zero, whatever the order in which values are summed: roundings
-#: of sums change the share by less than 2**-10.
-_SURE_SHARE = FAR**2 / (FAR**2 + 1) * (1 - 2.0**-8)
-#: Range of the sums of squares that float32 holds in full.
-_LEAST_SQUARE, _MOST_SQUARE = 2.0**-100, 2.0**120
 #: Part of a mean square that may be nothing but rounding of sums in float32.
 _NOISE = 2.0**-16
 #: Least number of values that are summed at once.
@@ -74,7 +67,7 @@ class Centres:
         if n * length < LEAST_VALUES:
             return None
         maps = x.detach().view(view)
-        if x.device.type == "cpu" and loaded() and near_zero(maps, _SURE_SHARE, _LEAST_SQUARE, _MOST_SQUARE):
+        if surely_near_zero(maps):
             return None
         axis = 2 if length > 1 else 0  # with maps of single values, sums over the samples are as small
         sums, squares = _moments(maps, axis)
@@ -151,6 +144,9 @@ class CentredForm:
 
 def compress_centred(x: Tensor, codec: Codec) -> Packed:
     """Compress contiguous ``x`` with ``codec``, less its centres if the codec is :attr:`Codec.centred`."""
+    at_once = codec.compress_near_zero(x) if codec.centred else None
+    if at_once is not None:
+        return at_once
     centres = Centres.of(x) if codec.centred else None
     return codec.compress(x) if centres is None else CentredForm(centres, codec.compress(centres.taken_off(x)), codec)
 
@@ -196,9 +192,9 @@ def _sums(piece: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 def _are_held(sums: Tensor, squares: Tensor) -> bool:
     """Return whether float32 holds all sums of squares: none is beyond its range, and each zero is one of zeros alone."""
     least, most = torch.stack(torch.aminmax(squares)).tolist()
-    if least >= _LEAST_SQUARE:
-        return bool(most <= _MOST_SQUARE)
-    held = (squares >= _LEAST_SQUARE) & (squares <= _MOST_SQUARE) | ((squares == 0) & (sums == 0))
+    if least >= LEAST_SQUARE:
+        return bool(most <= MOST_SQUARE)
+    held = (squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE) | ((squares == 0) & (sums == 0))
     return bool(held.all())
 
 

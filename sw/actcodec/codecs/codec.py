@@ -6,7 +6,7 @@ Decoding needs no codec: a :class:`~actcodec.codecs.compressed.Compressed` has e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from cdu_spec import dqt as tables
 from cdu_spec.bitstream import MAX_RANK, Header
-from cdu_spec.coding import ShiftCoding
+from cdu_spec.coding import How, ShiftCoding
 from cdu_spec.config import CduConfig
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import JPEG_GMC, Coder, Dtype, Mode
@@ -26,7 +26,7 @@ from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.job import FORMATS, compression_job, payload_shifts
+from actcodec.backends.job import FORMATS, Job, compression_job, payload_shifts
 from actcodec.backends.named import backend
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.codecs.compressed import Compressed, Packed, RawCopy
@@ -35,6 +35,9 @@ from actcodec.codecs.tensor_kinds import QUANTISED, kind_of
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.dtype_names import dtype_name
 from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales_of
+
+#: Least rank of tensors whose axis 1 counts channels.
+_VIEWED_RANK = 3
 
 
 class Codec(ABC):
@@ -54,6 +57,11 @@ class Codec(ABC):
     @abstractmethod
     def compress(self, x: Tensor) -> Packed:
         """Return the compressed form of ``x``, which is not changed; raise UserError for tensors that the codec cannot take."""
+
+    def compress_near_zero(self, x: Tensor) -> Packed | None:
+        """Return :meth:`compress` of ``x`` if it is certain that no channel is far from zero and kernels tell; else None."""
+        del x
+        return None
 
     @abstractmethod
     def decompress(self, compressed: Packed) -> Tensor:
@@ -206,25 +214,40 @@ class SfprCodec(Codec):
 
     def compress(self, x: Tensor) -> Compressed:
         """Implement :class:`Codec`."""
+        x, view, job = self._begun(x)
+        at_once = self._backend.compress_scaled(x, view, self.S, self.scale_bits, job, near_zero=False)
+        if at_once is None:
+            largest = self._backend.run(channel_maxima, by_channel(x, view), self.nonfinite)
+            k, r = self._backend.run(scales_of, largest, self.S, self.scale_bits, x.dtype)
+            at_once = self._backend.compress_tensor(x, view, job(k)), r
+        return self._compressed(x, *at_once)
+
+    def compress_near_zero(self, x: Tensor) -> Compressed | None:
+        """Implement :class:`Codec`."""
+        x, view, job = self._begun(x)
+        if x.ndim < _VIEWED_RANK or view.channels != x.shape[1]:
+            return None
+        at_once = self._backend.compress_scaled(x, view, self.S, self.scale_bits, job, near_zero=True)
+        return None if at_once is None else self._compressed(x, *at_once)
+
+    def _begun(self, x: Tensor) -> tuple[Tensor, MatrixView, Callable[[Tensor], Job]]:
+        """Check a tensor; return it contiguous, its view, and a function that returns its job for multipliers."""
         form = check_input(x)
         self._check_shape(x.shape)
-        x = x.detach().contiguous()
-        view = MatrixView.of(x.shape, self.mode)
-        at_once = self._backend.compress_scaled(x, view, self.S, self.scale_bits)
-        if at_once is not None:
-            payload, r = at_once
-            return Compressed(Header(self.mode, form, tuple(x.shape), payload.numel()), (), r, payload)
-        largest = self._backend.run(channel_maxima, by_channel(x, view), self.nonfinite)
-        k, r = self._backend.run(scales_of, largest, self.S, self.scale_bits, x.dtype)
-        precision = self._unit if self.mode.has_dct else None
-        bits = (precision.const_bits, precision.pass1_bits) if precision else (0, 0)
-        shifts = self._shifts()
-        rounding = precision.rounding_mode if precision else None
-        how = ShiftCoding(self.coder, self._reconstruction_point()) if self.mode.has_dct else None
-        job = compression_job(view, form, k, shifts, *bits, rounding, how)
-        payload = self._backend.compress_tensor(x, view, job)
-        header = Header(self.mode, form, tuple(x.shape), payload.numel(), *bits, how)
-        return Compressed(header, shifts, r, payload)
+        x, view = x.detach().contiguous(), MatrixView.of(x.shape, self.mode)
+        rounding = self._unit.rounding_mode if self.mode.has_dct else None
+        return x, view, lambda k: compression_job(view, form, k, self._shifts(), *self._bits(), rounding, self._how())
+
+    def _compressed(self, x: Tensor, payload: Tensor, r: Tensor) -> Compressed:
+        header = Header(self.mode, FORMATS[x.dtype], tuple(x.shape), payload.numel(), *self._bits(), self._how())
+        return Compressed(header, self._shifts(), r, payload)
+
+    def _bits(self) -> tuple[int, int]:
+        """Return the precision of the transform; zeros without one."""
+        return (self._unit.const_bits, self._unit.pass1_bits) if self.mode.has_dct else (0, 0)
+
+    def _how(self) -> How:
+        return ShiftCoding(self.coder, self._reconstruction_point()) if self.mode.has_dct else None
 
     def decompress(self, compressed: Packed) -> Tensor:
         """Implement :class:`Codec`."""

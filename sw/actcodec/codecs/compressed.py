@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import torch
 from cdu_spec.bitstream import Header
 from cdu_spec.modes import STREAM_NAMES
 from cdu_tools.errors import UserError
@@ -14,6 +13,7 @@ from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
+from actcodec.backends.job import NO_OFFSETS
 from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.jpeg.jpeg_base_compressed import JpegBaseCompressed
 from actcodec.golden import bitstream, jpeg_base_stream
@@ -49,7 +49,7 @@ class Compressed:
     shifts: tuple[int, ...]  #: 64 shifts in payload order; empty outside jpeg-act
     reciprocals: Tensor  #: float32 (channels,); empty in brc, bypass and mx
     payload: Tensor  #: uint8 (header.payload_bytes,)
-    offsets: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int16))  #: blpa: int16 (channels,); else empty
+    offsets: Tensor = field(default_factory=lambda: NO_OFFSETS)  #: blpa: int16 (channels,); else empty
 
     @property
     def codec(self) -> str:

@@ -35,7 +35,7 @@ from actcodec.training.selection import ModuleSelection
 #: Operations that launch nothing.
 _FREE = {
     *("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"),
-    *("set_", "resize_", "lift_fresh", "_local_scalar_dense"),
+    *("set_", "resize_", "lift_fresh", "_local_scalar_dense", "_unsafe_view"),
 }
 #: Operations whose result, or its size, the host has to know.
 _ASKING = {

@@ -84,11 +84,27 @@ class NativeBackend(TorchBackend):
             return super().compress_tensor(x, view, job)
         return ENCODERS[job.mode](x, view, job)
 
-    def compress_scaled(self, x: Tensor, view: MatrixView, S: float, scale_bits: int) -> tuple[Tensor, Tensor] | None:  # noqa: N803
-        """Implement :class:`~actcodec.backends.backend.Backend` in mode sfpr."""
-        if view.mode is not Mode.SFPR:
+    def compress_scaled(
+        self,
+        x: Tensor,
+        view: MatrixView,
+        S: float,  # noqa: N803
+        scale_bits: int,
+        job: Callable[[Tensor], Job],
+        near_zero: bool,
+    ) -> tuple[Tensor, Tensor] | None:
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
+        x = host(x)
+        channels = x.view(-1, view.channels, view.channel_rows * view.columns)
+        if view.mode not in ENCODERS or (near_zero and not statistics.near_zero(channels)):
             return None
-        return compress_rows(host(x), view, statistics.scale_rule(S, scale_bits, x.dtype))
+        if view.mode is Mode.SFPR:
+            return compress_rows(x, view, statistics.scale_rule(S, scale_bits, x.dtype))
+        largest = statistics.finite_maxima(channels)
+        if largest is None:
+            return None
+        k, r = statistics.scales_of(largest, S, scale_bits, x.dtype)
+        return self.compress_tensor(x, view, job(k)), r
 
     def decompress_stream(
         self, header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor

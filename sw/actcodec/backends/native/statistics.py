@@ -14,16 +14,21 @@ from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
 from actcodec.golden import sfpr
 from actcodec.golden.channel_statistics import DROPPED_BITS, ERROR_BITS, moments_of, place_factors
+from actcodec.golden.near_zero import LEAST_SQUARE, MOST_SQUARE, SURE_SHARE
 
 
 def channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
     """Compute :func:`actcodec.golden.sfpr.channel_maxima`."""
     sfpr.check_nonfinite_policy(nonfinite)
+    largest = finite_maxima(channels)
+    return sfpr.channel_maxima(channels, nonfinite) if largest is None else largest
+
+
+def finite_maxima(channels: Tensor) -> Tensor | None:
+    """Return :func:`actcodec.golden.sfpr.channel_maxima` of (outer, channels, inner); None if values are not all finite."""
     x = host(channels)
     largest = torch.empty(x.shape[1], dtype=torch.float32)
-    if not kernels()("channel_maxima", x, FORMATS[x.dtype], *x.shape, largest):
-        return sfpr.channel_maxima(channels, nonfinite)
-    return largest.to(torch.float64)
+    return largest.to(torch.float64) if kernels()("channel_maxima", x, FORMATS[x.dtype], *x.shape, largest) else None
 
 
 def scales_of(largest: Tensor, S: float, scale_bits: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:  # noqa: N803
@@ -41,20 +46,13 @@ def scale_rule(S: float, scale_bits: int, dtype: torch.dtype) -> tuple[float, ..
     return *code, scale_bits, SFPR_RECIPROCAL_BITS, SCALE_EXPONENT_LIMIT, *sfpr.reciprocal_limits(dtype)
 
 
-def near_zero(channels: Tensor, share: float, least: float, most: float) -> bool:
-    """Return whether it is certain that no channel is far from zero, as :mod:`actcodec.codecs.centring` understands it.
+def near_zero(channels: Tensor) -> bool:
+    """Return whether it is certain by :mod:`actcodec.golden.near_zero` that no channel, nor any of its maps, is far from zero.
 
-    Parameters
-    ----------
-    channels
-        Tensor (outer, channels, inner), float32, bfloat16 or float16, on the CPU.
-    share
-        Part of its mean square that the squared mean of a channel, or the mean of the squared means of its maps, has at most.
-    least, most
-        Range of mean squares about which the kernel is certain; channels of zeros are near zero, too.
+    ``channels`` is (outer, channels, inner), float32, bfloat16 or float16, on the CPU.
     """
     x = host(channels)
-    return bool(kernels()("near_zero", x, FORMATS[x.dtype], *x.shape, share, least, most))
+    return bool(kernels()("near_zero", x, FORMATS[x.dtype], *x.shape, SURE_SHARE, LEAST_SQUARE, MOST_SQUARE))
 
 
 def residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:

@@ -8,15 +8,19 @@ from typing import Any
 
 import torch
 from cdu_spec.affine import AffineSettings
+from cdu_spec.bitstream import Header
 from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Mode
 from torch import Tensor
 
 from actcodec.backends.job import DTYPES, Job
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.backends.triton import groups
 from actcodec.backends.triton import sfpr as kernels
-from actcodec.backends.triton.modes import DECODERS, ENCODERS
+from actcodec.backends.triton.constants import INFINITY
+from actcodec.backends.triton.modes import DECODERS, ENCODERS, decode_rows, encode_rows
 from actcodec.backends.triton.residuals import residual_maxima
+from actcodec.backends.triton.scales import scales
 from actcodec.golden import block_statistics, sfpr
 from actcodec.golden import codes as golden_codes
 from actcodec.golden import floating as golden
@@ -24,10 +28,10 @@ from actcodec.golden import floating as golden
 
 def _channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
     sfpr.check_nonfinite_policy(nonfinite)
-    largest = kernels.maxima(channels.contiguous())
-    if not bool(largest.isfinite().all()):
+    bits = kernels.maxima(channels.contiguous())
+    if int(bits.max()) >= INFINITY.value:
         return sfpr.channel_maxima(channels, nonfinite)
-    return largest.to(torch.float64)
+    return bits.view(torch.float32).to(torch.float64)
 
 
 def _residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
@@ -61,6 +65,33 @@ class TritonBackend(TorchBackend):
         if job.mode not in ENCODERS or (isinstance(job.how, AffineSettings) and job.how.statistics):
             return super().compress_tensor(x, view, job)
         return ENCODERS[job.mode](x.contiguous(), view, job)
+
+    def compress_scaled(
+        self,
+        x: Tensor,
+        view: MatrixView,
+        S: float,  # noqa: N803
+        scale_bits: int,
+        job: Callable[[Tensor], Job],
+        near_zero: bool,
+    ) -> tuple[Tensor, Tensor] | None:
+        """Implement :class:`~actcodec.backends.backend.Backend`; the host asks for the scales' marks when all is launched."""
+        if view.mode not in ENCODERS:
+            return None
+        found = scales(x.view(-1, view.channels, view.channel_rows * view.columns), S, scale_bits)
+        payload = encode_rows(x, view, found.k) if view.mode is Mode.SFPR else self.compress_tensor(x, view, job(found.k))
+        return (payload, found.r) if found.hold(near_zero) else None
+
+    def decompress_stream(
+        self, header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor
+    ) -> Tensor:
+        """Implement :class:`~actcodec.backends.backend.Backend`; mode sfpr needs no job."""
+        view = header.view
+        if header.mode is not Mode.SFPR or payload.numel() != view.payload_bounds(header.dtype)[0]:
+            return super().decompress_stream(header, shifts, reciprocals, payload, offsets)
+        y = torch.empty(header.shape, dtype=DTYPES[header.dtype], device=payload.device)
+        decode_rows(payload.contiguous(), view, reciprocals.to(payload.device), y)
+        return y
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
         """Implement :class:`~actcodec.backends.backend.Backend`; the golden model reports errors in a payload."""

@@ -4,15 +4,21 @@ The golden model (:mod:`actcodec.golden.block_starts`) follows the blocks one af
 segment from each possible entry, a place where a block may begin; the ends of these walks are a map from entries to exits.
 torch joins the maps of neighbours in pairs, fours and so on; the way back yields the one real entry of each segment. From there
 every segment is walked twice more, to count its blocks and to store their starts.
+
+Payloads that the encoders of this process made are known: an offset for every 16 blocks stands beside each in memory, .03 bit a
+value, and one kernel finds the starts of the blocks between.
 """
 
 from __future__ import annotations
+
+from collections.abc import MutableMapping
 
 import torch
 import triton
 import triton.language as tl
 from cdu_spec.modes import Coder
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from actcodec.backends.triton.constants import GMC_LONG_HEAD, GMC_SHORT_BYTES, MASK_BYTES
 from actcodec.backends.triton.launch import launch, programs_for
@@ -23,6 +29,10 @@ _SEGMENT_BYTES = 1024
 _ENTRIES = 128
 #: Segments that a program walks through in parallel.
 _SEGMENTS = 64
+#: Blocks between two known offsets, and the greatest payload whose offsets are kept.
+_BLOCKS_APART, _MOST_BYTES = 16, 1 << 31
+#: Payloads of encoders that still exist: version, and the offsets of every 16th block from the 17th on, int32.
+_known: MutableMapping[Tensor, tuple[int, Tensor]] = WeakTensorKeyDictionary()
 assert max(coder.block_bounds[1] for coder in Coder) <= _ENTRIES <= _SEGMENT_BYTES
 
 
@@ -94,8 +104,46 @@ def _walk_kernel(
         tl.store(ends_ptr + segment, place, mask=segment < segments)
 
 
+@triton.jit
+def _known_kernel(
+    payload_ptr: tl.tensor,
+    offsets_ptr: tl.tensor,
+    starts_ptr: tl.tensor,
+    size: tl.tensor,
+    blocks: tl.tensor,
+    is_gmc: tl.constexpr,
+    apart: tl.constexpr,
+    tile: tl.constexpr,
+) -> None:
+    group = tl.program_id(0).to(tl.int64) * tile + tl.arange(0, tile)
+    block = group * apart
+    place = tl.load(offsets_ptr + group - 1, mask=(group > 0) & (block < blocks), other=0).to(tl.int64)
+    for _ in range(apart):
+        walks = block < blocks
+        tl.store(starts_ptr + block, place, mask=walks)
+        place += _block_bytes(payload_ptr, place, size, walks, is_gmc)
+        block += 1
+
+
+def remember(payload: Tensor, ends: Tensor) -> None:
+    """Keep offsets of blocks as long as ``payload`` exists; ``ends``, int64 (blocks,), says where each block ends."""
+    if payload.numel() < _MOST_BYTES and not payload.is_inference():
+        _known[payload] = payload._version, ends[_BLOCKS_APART - 1 : -1 : _BLOCKS_APART].to(torch.int32)
+
+
 def block_starts(payload: Tensor, count: int, coder: Coder) -> Tensor | None:
     """Return the offsets of the ``count`` blocks of a payload, int64 (count,); None unless it is exactly ``count`` blocks."""
+    version, offsets = _known.get(payload, (None, None))
+    if offsets is not None and version == payload._version:
+        starts = torch.empty(count, dtype=torch.int64, device=payload.device)
+        shape = {"is_gmc": coder is Coder.GMC, "apart": _BLOCKS_APART, "tile": _SEGMENTS}
+        programs = programs_for(count, _SEGMENTS * _BLOCKS_APART)
+        launch(_known_kernel, programs, payload, offsets, starts, payload.numel(), count, **shape)
+        return starts
+    return _walked(payload, count, coder)
+
+
+def _walked(payload: Tensor, count: int, coder: Coder) -> Tensor | None:
     size = payload.numel()
     segments = programs_for(size, _SEGMENT_BYTES)
     shape = {"is_gmc": coder is Coder.GMC, "segment_bytes": _SEGMENT_BYTES}

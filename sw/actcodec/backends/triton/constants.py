@@ -8,6 +8,8 @@ from cdu_spec import affine, geometry, gmc, modes, sfpr
 from actcodec.golden import affine as golden_affine
 from actcodec.golden import shift_quantizer
 
+#: Bits of an infinite float32; those of larger magnitudes are NaN's.
+INFINITY = tl.constexpr(0x7F800000)
 LANES = tl.constexpr(geometry.LANES)
 SIDE = tl.constexpr(geometry.BLOCK_SIDE)
 BLOCK_VALUES = tl.constexpr(geometry.BLOCK_VALUES)

@@ -13,6 +13,7 @@ from cdu_spec import geometry
 from cdu_spec import gmc as spec
 from torch import Tensor
 
+from actcodec.backends.triton.block_starts import remember
 from actcodec.backends.triton.constants import (
     BLOCK_VALUES,
     GMC_A_BOTH_ZERO,
@@ -229,4 +230,5 @@ def encode(q: Tensor) -> Tensor:
     payload = torch.empty(int(ends[-1]), dtype=torch.uint8, device=q.device)
     tensors = (q, bodies.view(torch.uint8), lasts, ends, payload)
     launch(_pack_kernel, programs_for(blocks, PROGRAM_BLOCKS), *tensors, blocks, tile_blocks=PROGRAM_BLOCKS)
+    remember(payload, ends)
     return payload

@@ -25,15 +25,25 @@ Encoder = Callable[[Tensor, MatrixView, Job], Tensor]
 Decoder = Callable[[Tensor, MatrixView, Job, Tensor], bool]
 
 
-def _encode_sfpr(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+def encode_rows(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
+    """Return the payload of a contiguous tensor in mode sfpr; ``k`` has a multiplier for each channel or for each row."""
     width = view.row_beats * LANES
     q = torch.empty(view.rows * width, dtype=torch.uint8, device=x.device)
-    sfpr.encode(x, view.rows, view.columns, width, job.scales.to(x.device), q.view(torch.int8))
+    sfpr.encode(x, view.rows, view.columns, width, k, q.view(torch.int8))
     return q
 
 
+def decode_rows(payload: Tensor, view: MatrixView, r: Tensor, y: Tensor) -> None:
+    """Fill ``y`` from a payload of mode sfpr; ``r`` has a reciprocal for each channel or for each row."""
+    sfpr.decode(payload.view(torch.int8), view.rows, view.columns, view.row_beats * LANES, r, y)
+
+
+def _encode_sfpr(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    return encode_rows(x, view, job.scales.to(x.device))
+
+
 def _decode_sfpr(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    sfpr.decode(payload.view(torch.int8), view.rows, view.columns, view.row_beats * LANES, job.scales.to(y.device), y)
+    decode_rows(payload, view, job.scales.to(y.device), y)
     return True
 
 

@@ -52,12 +52,13 @@ def _encode_kernel(
     rows: tl.tensor,
     columns: tl.tensor,
     width: tl.tensor,
+    count: tl.tensor,
     tile_rows: tl.constexpr,
     tile_columns: tl.constexpr,
 ) -> None:
     row, column = tile(width, tile_rows, tile_columns)
     x = number(tl.load(x_ptr + row * columns + column, mask=(row < rows) & (column < columns), other=0))
-    k = tl.load(k_ptr + row, mask=row < rows, other=1.0)
+    k = tl.load(k_ptr + row % count, mask=row < rows, other=1.0)
     q = saturated(product(x, k), VALUE_MIN, VALUE_MAX)
     tl.store(q_ptr + row * width + column, q.to(tl.int8), mask=(row < rows) & (column < width))
 
@@ -70,33 +71,34 @@ def _decode_kernel(
     rows: tl.tensor,
     columns: tl.tensor,
     width: tl.tensor,
+    count: tl.tensor,
     tile_rows: tl.constexpr,
     tile_columns: tl.constexpr,
 ) -> None:
     row, column = tile(columns, tile_rows, tile_columns)
     inside = (row < rows) & (column < columns)
     q = tl.load(q_ptr + row * width + column, mask=inside, other=0)
-    r = tl.load(r_ptr + row, mask=row < rows, other=1.0)
+    r = tl.load(r_ptr + row % count, mask=row < rows, other=1.0)
     y = rounded(q.to(tl.float32) * r, y_ptr.dtype.element_ty)
     tl.store(y_ptr + row * columns + column, y, mask=inside)
 
 
 def maxima(channels: Tensor) -> Tensor:
-    """Return the largest magnitude of each channel of (outer, channels, inner), float32; NaN or infinite if a value is."""
+    """Return the bits of the largest magnitude of each channel of (outer, channels, inner), a float32, as int32."""
     outer, count, inner = channels.shape
     largest = torch.zeros(count, dtype=torch.int32, device=channels.device)
     programs, shape = tiled(outer * count, inner)
     launch(_maxima_kernel, programs, bits_of(channels), largest, outer * count, inner, count, **shape)
-    return largest.view(torch.float32)
+    return largest
 
 
 def encode(x: Tensor, rows: int, columns: int, width: int, k: Tensor, q: Tensor) -> None:
-    """Write integers of a matrix with a multiplier per row to ``q``, int8 (rows, width), zeros after the columns."""
+    """Write integers of a matrix to ``q``, int8 (rows, width), zeros after the columns; rows have the multipliers in turn."""
     programs, shape = tiled(rows, width)
-    launch(_encode_kernel, programs, bits_of(x), k, q, rows, columns, width, **shape)
+    launch(_encode_kernel, programs, bits_of(x), k, q, rows, columns, width, k.numel(), **shape)
 
 
 def decode(q: Tensor, rows: int, columns: int, width: int, r: Tensor, y: Tensor) -> None:
     """Decode integers to ``y`` (rows, columns); inverse of :func:`encode`."""
     programs, shape = tiled(rows, columns)
-    launch(_decode_kernel, programs, q, r, bits_of(y), rows, columns, width, **shape)
+    launch(_decode_kernel, programs, q, r, bits_of(y), rows, columns, width, r.numel(), **shape)

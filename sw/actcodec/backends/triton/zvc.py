@@ -5,19 +5,20 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from cdu_spec import geometry, modes
+from cdu_spec import geometry
 from torch import Tensor
 
+from actcodec.backends.triton.block_starts import remember
 from actcodec.backends.triton.constants import BLOCK_VALUES, LANES, MASK_BYTES
 from actcodec.backends.triton.launch import PROGRAM_BLOCKS, launch, programs_for
 
 
 @triton.jit
-def _counts_kernel(q_ptr: tl.tensor, counts_ptr: tl.tensor, blocks: tl.tensor, tile_blocks: tl.constexpr) -> None:
+def _lengths_kernel(q_ptr: tl.tensor, lengths_ptr: tl.tensor, blocks: tl.tensor, tile_blocks: tl.constexpr) -> None:
     block = tl.program_id(0).to(tl.int64) * tile_blocks + tl.arange(0, tile_blocks)
     at = block[:, None] * BLOCK_VALUES + tl.arange(0, BLOCK_VALUES)[None, :]
     q = tl.load(q_ptr + at, mask=(block < blocks)[:, None], other=0)
-    tl.store(counts_ptr + block, tl.sum((q != 0).to(tl.int32), axis=1), mask=block < blocks)
+    tl.store(lengths_ptr + block, tl.sum((q != 0).to(tl.int32), axis=1) + MASK_BYTES, mask=block < blocks)
 
 
 @triton.jit
@@ -57,11 +58,12 @@ def encode(q: Tensor) -> Tensor:
     """Return the payload of blocks as :func:`actcodec.golden.zvc.encode` does."""
     blocks = q.numel() // geometry.BLOCK_VALUES
     programs = programs_for(blocks, PROGRAM_BLOCKS)
-    counts = torch.empty(blocks, dtype=torch.int32, device=q.device)
-    launch(_counts_kernel, programs, q, counts, blocks, tile_blocks=PROGRAM_BLOCKS)
-    ends = counts.add_(modes.MASK_BYTES).cumsum(0)
+    lengths = torch.empty(blocks, dtype=torch.int32, device=q.device)
+    launch(_lengths_kernel, programs, q, lengths, blocks, tile_blocks=PROGRAM_BLOCKS)
+    ends = lengths.cumsum(0)
     payload = torch.empty(int(ends[-1]), dtype=torch.uint8, device=q.device)
     launch(_pack_kernel, programs, q, ends, payload, blocks, tile_blocks=PROGRAM_BLOCKS)
+    remember(payload, ends)
     return payload
 
 

@@ -10,7 +10,7 @@ decoding is unbiased, and codes are limited at both ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -39,8 +39,6 @@ from actcodec.golden.sfpr import UnfitValuesError
 
 #: Salt that separates the random numbers from those of the other codecs.
 _SALT = len(Mode) + 2
-#: Function from :attr:`SampleForm.unit_variance` to bits for each sample, uint8 (N,).
-Allocator = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +52,7 @@ class SampleForm:
     extent: Tensor  #: R, bfloat16 (N, groups), positive: Z + R is no less than the greatest value
     bits: Tensor  #: uint8 (N,), each 1 to 8
     codes: Tensor  #: uint8 (bytes,): without gaps, all samples of 1 bit first, then those of 2 ...
+    widths: tuple[int, ...]  #: the numbers in ``bits``, ascending
 
     @property
     def nbytes(self) -> int:
@@ -80,10 +79,12 @@ class SampleForm:
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """Return the reconstructed tensor ``Z + R * code / (2**b - 1)``, computed in float32."""
         computes = _software(backend)
-        codes = _unpacked(computes, self.codes, self.bits, sample_size(self.shape))
+        codes = _unpacked(computes, self, sample_size(self.shape))
         return computes.run(groups.values, codes, self.group, self.low, self.extent, self.bits, self.shape, self.dtype)
 
 
+#: Function from a form without bits and codes to one number of bits, or bits for each sample, uint8 (N,).
+Allocator = Callable[[SampleForm], int | Tensor]
 #: Greatest number of values of a group, more than any sample has.
 _MOST_VALUES = 1 << 31
 
@@ -141,17 +142,15 @@ class ActnnSampleCodec(RandomCodec):
     def compress(self, x: Tensor) -> SampleForm:
         """Implement :class:`Codec`. Every call draws new random numbers."""
         check_input(x)
-        samples = sample_count(x.shape)
-        if not isinstance(self.bits, Tensor):
-            bits = torch.full((samples,), self.bits, dtype=torch.uint8, device=x.device)
-        elif self.bits.numel() == samples:
-            bits = self.bits.to(x.device, torch.uint8)
-        else:
-            raise UserError(f"bits for {self.bits.numel()} samples do not go with shape {extents(x.shape)}: give {samples}")
+        bits, samples = self.bits, sample_count(x.shape)
+        if isinstance(bits, Tensor):
+            if bits.numel() != samples:
+                raise UserError(f"bits for {bits.numel()} samples do not go with shape {extents(x.shape)}: give {samples}")
+            bits = bits.to(x.device, torch.uint8)
         return self.compress_with(x, lambda _: bits)
 
     def compress_with(self, x: Tensor, allocate: Allocator) -> SampleForm:
-        """Compress as :meth:`compress` does, with the bits that ``allocate`` returns for the samples from their ranges."""
+        """Compress as :meth:`compress` does, with the bits that ``allocate`` returns."""
         check_input(x)
         check_finite(x, self._backend)
         x = x.detach().contiguous()
@@ -159,11 +158,15 @@ class ActnnSampleCodec(RandomCodec):
         if not bool((low.isfinite() & extent.isfinite()).all()):
             raise UnfitValuesError(f"values up to {float(x.abs().max()):g} do not fit bf16: use codec actnn")
         none = torch.zeros(0, dtype=torch.uint8, device=x.device)
-        form = SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none)
-        bits = allocate(form.unit_variance)
+        form = SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none, ())
+        found = allocate(form)
+        if isinstance(found, Tensor):
+            bits, widths = found, tuple(sorted(set(found.tolist())))
+        else:
+            bits, widths = torch.full((sample_count(x.shape),), found, dtype=torch.uint8, device=x.device), (found,)
         seed = self._seeds.next() if self.rounding == STOCHASTIC else None
         codes = self._backend.run(groups.codes, x, self.group, low, extent, bits, seed)
-        return replace(form, bits=bits, codes=_packed(self._backend, codes, bits))
+        return replace(form, bits=bits, codes=_packed(self._backend, codes, bits, widths), widths=widths)
 
 
 def _ranges(least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
@@ -183,22 +186,16 @@ def _software(backend: str | Backend) -> Backend:
     return found
 
 
-def _widths(bits: Tensor) -> list[int]:
-    """Return the numbers of bits that occur, ascending."""
-    return sorted(set(bits.tolist()))
-
-
-def _packed(backend: Backend, codes: Tensor, bits: Tensor) -> Tensor:
+def _packed(backend: Backend, codes: Tensor, bits: Tensor, widths: Sequence[int]) -> Tensor:
     """Pack codes, uint8 (N, D), into bytes, the samples of each width together."""
-    widths = _widths(bits)
     if len(widths) == 1:
         return backend.run(pack_tight, codes.flatten(), widths[0])
     return torch.cat([backend.run(pack_tight, codes[bits == width].flatten(), width) for width in widths])
 
 
-def _unpacked(backend: Backend, packed: Tensor, bits: Tensor, size: int) -> Tensor:
-    """Unpack codes, uint8 (N, D); inverse of :func:`_packed`."""
-    widths = _widths(bits)
+def _unpacked(backend: Backend, form: SampleForm, size: int) -> Tensor:
+    """Unpack the codes of a form, uint8 (N, D); inverse of :func:`_packed`."""
+    packed, bits, widths = form.codes, form.bits, form.widths
     if len(widths) == 1:
         return backend.run(unpack_tight, packed, widths[0], bits.numel() * size).view(-1, size)
     codes = torch.empty(bits.numel(), size, dtype=torch.uint8, device=packed.device)

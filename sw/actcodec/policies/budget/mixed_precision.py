@@ -119,7 +119,7 @@ class _SlotCodec(SlotCodec[_Slot, ActnnSampleCodec]):
     def compress(self, x: Tensor) -> Packed:
         """Implement :class:`Codec`."""
         self.slot.values = sample_size(x.shape)
-        form = self._codec.compress_with(x, lambda spread: self._step.bits(self.slot, spread))
+        form = self._codec.compress_with(x, lambda form: self._step.bits(self.slot, form.unit_variance))
         return form if self._step.swap is None else self._step.swap.out(form)
 
 

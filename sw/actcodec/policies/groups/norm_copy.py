@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.codecs.centring import FAR
 from actcodec.codecs.codec import check_finite
 from actcodec.codecs.copies import Copy, CopyCodec
 from actcodec.golden.channel_statistics import channel_edges, channel_moments
 from actcodec.golden.floating.steps import Line
+from actcodec.golden.near_zero import FAR
 from actcodec.golden.shapes import per_channel
 from actcodec.saved.operations import Operation
 from actcodec.saved.statistics import TensorRecord

@@ -1,5 +1,7 @@
 """Multipliers by a compiled kernel are the golden model's, and its quick look at channels never overlooks one far from zero."""
 
+from functools import partial
+
 import pytest
 import torch
 from actcodec.backends.job import FORMATS, compression_job
@@ -12,7 +14,7 @@ from actcodec.golden import sfpr
 from actcodec.golden.blocks import by_channel
 from cdu_spec.bitstream import Header
 from cdu_spec.matrix_view import MatrixView
-from cdu_spec.modes import Mode
+from cdu_spec.modes import Dtype, Mode
 from cdu_tools.errors import UserError
 
 
@@ -53,10 +55,10 @@ def test_what_is_certain_agrees_with_the_exact_statistics(monkeypatch, shape, sc
         x = torch.randn(shape, generator=generator) + offsets.view(-1, *[1] * (len(shape) - 2))
         x = (x.clamp(-3e4, 3e4) * min(scale, 1e33 if ratio > 9 else scale)).to(dtype)
         view = (shape[0], shape[1], max(1, x[0, 0].numel())) if len(shape) > 2 else (*shape, 1)
-        known = near_zero(x.view(view), centring._SURE_SHARE, centring._LEAST_SQUARE, centring._MOST_SQUARE)
+        known = near_zero(x.view(view))
         certain += known
         with monkeypatch.context() as patch:
-            patch.setattr(centring, "loaded", lambda: False)
+            patch.setattr(centring, "surely_near_zero", lambda maps: False)
             exact = centring.Centres.of(x)
         found = centring.Centres.of(x)
         assert (found is None) == (exact is None)
@@ -68,8 +70,8 @@ def test_what_is_certain_agrees_with_the_exact_statistics(monkeypatch, shape, sc
 def test_nothing_is_certain_of_channels_that_may_be_far(value):
     x = torch.zeros(2, 3, 40)
     x[:, 1] = value
-    assert not near_zero(x, centring._SURE_SHARE, centring._LEAST_SQUARE, centring._MOST_SQUARE)
-    assert near_zero(torch.zeros(2, 3, 40), centring._SURE_SHARE, centring._LEAST_SQUARE, centring._MOST_SQUARE)
+    assert not near_zero(x)
+    assert near_zero(torch.zeros(2, 3, 40))
 
 
 @pytest.mark.parametrize("shape", [(3, 4, 5, 7), (2, 3, 16), (5, 2, 3), (70,), (33, 9)])
@@ -78,10 +80,10 @@ def test_nothing_is_certain_of_channels_that_may_be_far(value):
 def test_a_stream_at_once_is_that_of_single_steps(dtype, target, scale_bits, shape):
     x = (torch.randn(shape, generator=torch.Generator().manual_seed(2)) * 50).to(dtype)
     view = MatrixView.of(shape, Mode.SFPR)
-    native = NativeBackend()
-    payload, r = native.compress_scaled(x, view, target, scale_bits)
+    native, job = NativeBackend(), partial(compression_job, view, FORMATS[dtype])
+    payload, r = native.compress_scaled(x, view, target, scale_bits, job, near_zero=False)
     k, golden_r = sfpr.scales(by_channel(x, view), target, scale_bits)
-    golden = TorchBackend().compress_tensor(x, view, compression_job(view, FORMATS[dtype], k))
+    golden = TorchBackend().compress_tensor(x, view, job(k))
     assert torch.equal(payload, golden)
     assert torch.equal(r, golden_r)
     header = Header(Mode.SFPR, FORMATS[dtype], shape, payload.numel())
@@ -89,10 +91,16 @@ def test_a_stream_at_once_is_that_of_single_steps(dtype, target, scale_bits, sha
     assert torch.equal(native.decompress_stream(*stream), TorchBackend().decompress_stream(*stream))
 
 
-def test_other_modes_and_values_have_no_stream_at_once():
-    x = torch.ones(2, 3, 8, 8)
+@pytest.mark.parametrize("mode", [Mode.SFPR, Mode.SFPR_ZVC])
+def test_other_values_and_backends_have_no_stream_at_once(mode):
+    x = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(3))
+    view = MatrixView.of(x.shape, mode)
+    rest = (view, 1.0, 24, partial(compression_job, view, Dtype.FP32))
     native = NativeBackend()
-    assert native.compress_scaled(x, MatrixView.of(x.shape, Mode.JPEG_ACT), 1.0, 24) is None
+    assert native.compress_scaled(x, *rest, near_zero=True) is not None
+    assert TorchBackend().compress_scaled(x, *rest, near_zero=False) is None
+    far = x + 100 * torch.arange(3).view(-1, 1, 1)
+    assert native.compress_scaled(far, *rest, near_zero=False) is not None
+    assert native.compress_scaled(far, *rest, near_zero=True) is None
     x[1, 1, 1, 1] = float("nan")
-    assert native.compress_scaled(x, MatrixView.of(x.shape, Mode.SFPR), 1.0, 24) is None
-    assert TorchBackend().compress_scaled(x, MatrixView.of(x.shape, Mode.SFPR), 1.0, 24) is None
+    assert native.compress_scaled(x, *rest, near_zero=False) is None

@@ -115,7 +115,8 @@ def test_in_another_process(name, tmp_path):
     steps(first, 0, BREAK)
     save(first, tmp_path / "run.pt")
     program = (
-        f"import runpy; names = runpy.run_path({__file__!r}); run = names['beginning'](names['policy']({name!r}, interval=2)); "
+        f"import runpy, torch; torch.set_num_threads({torch.get_num_threads()}); names = runpy.run_path({__file__!r}); "
+        f"run = names['beginning'](names['policy']({name!r}, interval=2)); "
         f"names['load'](run, {str(tmp_path / 'run.pt')!r}); print(names['steps'](run, {BREAK}, {STEPS})[0])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
