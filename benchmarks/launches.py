@@ -2,12 +2,12 @@
 
     python benchmarks/launches.py
     python benchmarks/launches.py --backend torch --policies sfpr,jpeg-act --networks resnet18
-    TRITON_INTERPRET=1 python benchmarks/launches.py --codecs
+    TRITON_INTERPRET=1 python benchmarks/launches.py --codecs > docs/user/gpu_launches.csv
 
 Prints a markdown table of the second step of each policy, in which all is decided as in the first one. The definitions are in
 :mod:`actcodec.study.launches`. Networks and batches are those of ``step_time.py``, with 4 images or 2 texts. Backend ``triton``
-runs in the interpreter, with ``TRITON_INTERPRET=1`` in the environment, and takes minutes. With ``--codecs`` the table is of
-a tensor, (4, 8, 16, 16), that codecs of backend ``triton`` compress and decompress once before.
+runs in the interpreter, with ``TRITON_INTERPRET=1`` in the environment, and takes minutes. With ``--codecs`` it
+prints CSV for one tensor, (4, 8, 16, 16), that codecs of backend ``triton`` compress and decompress once before.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def of_codecs() -> Table:
             decompress_centred(packed, codec)
         counts = [(one.counted.launches, one.counted.questions.total()) for one in (pack, unpack)]
         rows.append((f"`{name}`", *(str(count) for each in counts for count in each)))
-    header = ("codec", "launches to compress", "questions", "launches to decompress", "questions")
+    header = ("codec", "launches to compress", "questions to compress", "launches to decompress", "questions to decompress")
     return Table(header, tuple(rows))
 
 
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--codecs", action="store_true", help="count for one tensor and codecs with backend triton")
     arguments = parser.parse_args()
     if arguments.codecs:
-        print(of_codecs().markdown())
+        print(of_codecs().csv(), end="")
         return
     rows = []
     for network in arguments.networks.split(","):
