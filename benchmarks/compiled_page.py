@@ -112,7 +112,7 @@ _COMPARED = {
 
 
 def costs(rows: Sequence[Row], precision: str, vectors: str) -> Table:
-    """Return for each network peak and time of a step with some means, as parts of the eager step's, on one kind of processor."""
+    """Return for each network peak and time of a step with some means, as parts of the eager step's, on a kind of processor."""
     cells = []
     for (network, *others), its in _by_setting(rows):
         if others == [precision, vectors]:

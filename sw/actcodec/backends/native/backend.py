@@ -37,7 +37,7 @@ IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyT
         entropy_decoder.decode: entropy.decode,
         golden_codes.pack_tight: groups.pack,
         golden_codes.unpack_tight: groups.unpack,
-        golden.groups.edges: groups.edges,
+        golden.groups.ranges: groups.ranges,
         golden.groups.codes: groups.codes,
         golden.groups.values: groups.values,
         golden.ranges.means: ranges.means,

@@ -11,15 +11,15 @@ from torch import Tensor
 from actcodec.backends.job import FORMATS
 from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
-from actcodec.golden.floating.groups import greatest_codes, sample_count, sample_size
+from actcodec.golden.floating.groups import greatest_codes, ranges_between, sample_count, sample_size
 
 
-def edges(x: Tensor, group: int) -> tuple[Tensor, Tensor]:
-    """Compute :func:`actcodec.golden.floating.groups.edges`."""
+def ranges(x: Tensor, group: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute :func:`actcodec.golden.floating.groups.ranges`."""
     samples, size = sample_count(x.shape), sample_size(x.shape)
     least, greatest = torch.empty(2, samples, -(-size // group), dtype=torch.float32)
     kernels()("group_edges", host(x), FORMATS[x.dtype], samples, size, group, least, greatest)
-    return least.add_(0.0), greatest.add_(0.0)
+    return ranges_between(least, greatest)
 
 
 def codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:

@@ -30,7 +30,7 @@ constexpr int64_t PIECE_VALUES = PIECE_BEATS * LANES;
 
 extern "C" {
 
-// Least and greatest value of each group, float32 (samples, groups).
+// Least and greatest value of each group, float32 (samples, groups), never -0.0; NaN if a value is not finite.
 void group_edges(const void* x, int format, int64_t samples, int64_t size, int64_t group, float* least, float* greatest,
                  int threads) {
     int64_t per_sample = pieces(size, group);
@@ -38,16 +38,20 @@ void group_edges(const void* x, int format, int64_t samples, int64_t size, int64
         parallel(samples * per_sample, threads, [&](int64_t number) {
             int64_t first = number % per_sample * group, count = std::min(group, size - first);
             const T* values = static_cast<const T*>(x) + number / per_sample * size + first;
-            Floats low = load_some(values, count), high = low;
+            Floats low = load_some(values, count), high = low, nothing = {};
             for (int64_t i = 0; i < count; i += LANES) {
                 Floats some = load_some(values + i, count - i);
                 low = cdu::least(low, some), high = cdu::greatest(high, some);
+                nothing += some - some;  // NaN for values that are not finite
             }
             least[number] = low[0], greatest[number] = high[0];
+            float all = nothing[0];
             for (int i = 1; i < LANES; ++i) {
                 least[number] = std::min(least[number], low[i]);
                 greatest[number] = std::max(greatest[number], high[i]);
+                all += nothing[i];
             }
+            least[number] += all, greatest[number] += all;
         });
     });
 }

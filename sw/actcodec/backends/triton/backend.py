@@ -45,7 +45,7 @@ IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyT
         block_statistics.residual_maxima: _residual_maxima,
         golden_codes.pack_tight: groups.pack,
         golden_codes.unpack_tight: groups.unpack,
-        golden.groups.edges: groups.edges,
+        golden.groups.ranges: groups.ranges,
         golden.groups.codes: groups.codes,
         golden.groups.values: groups.values,
     }

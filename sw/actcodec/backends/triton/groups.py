@@ -12,22 +12,32 @@ from cdu_spec import geometry, randomness
 from torch import Tensor
 
 from actcodec.backends.triton.affine import beats, load_codes, random_bits, store_codes
-from actcodec.backends.triton.constants import LANES
+from actcodec.backends.triton.constants import INFINITY, LANES
 from actcodec.backends.triton.launch import PROGRAM_VALUES, bits_of, launch, programs_for, tile_of
-from actcodec.backends.triton.values import number, rounded
-from actcodec.golden.floating.groups import greatest_codes, sample_count, sample_size
+from actcodec.backends.triton.values import magnitude_bits, number, rounded
+from actcodec.golden.floating.groups import sample_count, sample_size
 
 _TILE_BEATS = PROGRAM_VALUES // geometry.LANES
 _PART = tl.constexpr(2.0**-randomness.WORD_BITS)
+#: Bits of bfloat16's smallest normal number.
+_SMALLEST = tl.constexpr(0x80)
 #: Number of values above which places do not fit 32 bits, whose divisions are several times as fast.
 _MOST_PLACES = 1 << 31
 
 
 @triton.jit
-def _edges_kernel(
+def _up(x: tl.tensor) -> tl.tensor:
+    """Return the bits, int16, of the least bfloat16 that is no less than each float32 number; infinite ones stay so."""
+    bits = x.to(tl.int32, bitcast=True)
+    return ((bits + tl.where((x > 0) & (x < float("inf")), 0xFFFF, 0)) >> 16).to(tl.int16)
+
+
+@triton.jit
+def _ranges_kernel(
     x_ptr: tl.tensor,
-    least_ptr: tl.tensor,
-    greatest_ptr: tl.tensor,
+    low_ptr: tl.tensor,
+    extent_ptr: tl.tensor,
+    unfit_ptr: tl.tensor,
     groups: tl.tensor,
     per_sample: tl.tensor,
     size: tl.tensor,
@@ -41,15 +51,24 @@ def _edges_kernel(
     first = (row // per_sample * size + within)[:, None]
     least = tl.full((tile_rows,), float("inf"), tl.float32)
     greatest = tl.full((tile_rows,), float("-inf"), tl.float32)
+    largest = tl.zeros((tile_rows,), tl.int32)
     place, most = tl.arange(0, tile_columns).to(tl.int64), tl.max(count, axis=0)
     while tl.min(place, axis=0) < most:
         inside = place[None, :] < count[:, None]
         x = number(tl.load(x_ptr + first + place[None, :], mask=inside, other=0))
         least = tl.minimum(least, tl.min(tl.where(inside, x, float("inf")), axis=1))
         greatest = tl.maximum(greatest, tl.max(tl.where(inside, x, float("-inf")), axis=1))
+        largest = tl.maximum(largest, tl.max(magnitude_bits(x), axis=1))
         place += tile_columns
-    tl.store(least_ptr + row, least, mask=row < groups)
-    tl.store(greatest_ptr + row, greatest, mask=row < groups)
+    # The greatest number below is the least one above with the other sign; there is no -0.0.
+    low = _up(-least) ^ -0x8000
+    low = tl.where(least == 0, 0, low).to(tl.int16)
+    extent = tl.maximum(_up(greatest - number(low)), _SMALLEST)
+    tl.store(low_ptr + row, low, mask=row < groups)
+    tl.store(extent_ptr + row, extent, mask=row < groups)
+    ends = tl.maximum(magnitude_bits(number(low)), magnitude_bits(number(extent)))
+    unfit = (row < groups) & (tl.maximum(largest, ends) >= INFINITY)
+    tl.atomic_max(unfit_ptr + tl.arange(0, 1), tl.max(unfit.to(tl.int32), axis=0)[None])
 
 
 @triton.jit
@@ -65,7 +84,7 @@ def _codes_kernel(
     x_ptr: tl.tensor,
     low_ptr: tl.tensor,
     extent_ptr: tl.tensor,
-    levels_ptr: tl.tensor,
+    bits_ptr: tl.tensor,
     codes_ptr: tl.tensor,
     count: tl.tensor,
     size: tl.tensor,
@@ -77,9 +96,9 @@ def _codes_kernel(
 ) -> None:
     at, sample, number_of_group = _places(size, group, integers, tile_beats)
     x = number(tl.load(x_ptr + at, mask=at < count, other=0))
-    low = tl.load(low_ptr + number_of_group, mask=at < count, other=0.0)
-    extent = tl.load(extent_ptr + number_of_group, mask=at < count, other=1.0)
-    levels = tl.load(levels_ptr + sample, mask=at < count, other=1.0)
+    low = number(tl.load(low_ptr + number_of_group, mask=at < count, other=0))
+    extent = number(tl.load(extent_ptr + number_of_group, mask=at < count, other=_SMALLEST))
+    levels = ((1 << tl.load(bits_ptr + sample, mask=at < count, other=1).to(tl.int32)) - 1).to(tl.float32)
     steps = tl.div_rn(x - low, extent) * levels
     # The quotient is not negative, so that conversion to integers rounds down.
     if stochastic:
@@ -97,7 +116,7 @@ def _values_kernel(
     codes_ptr: tl.tensor,
     low_ptr: tl.tensor,
     extent_ptr: tl.tensor,
-    levels_ptr: tl.tensor,
+    bits_ptr: tl.tensor,
     y_ptr: tl.tensor,
     count: tl.tensor,
     size: tl.tensor,
@@ -108,9 +127,9 @@ def _values_kernel(
 ) -> None:
     at, sample, number_of_group = _places(size, group, integers, tile_beats)
     codes = tl.load(codes_ptr + at, mask=at < count, other=0).to(tl.float32)
-    low = tl.load(low_ptr + number_of_group, mask=at < count, other=0.0)
-    extent = tl.load(extent_ptr + number_of_group, mask=at < count, other=1.0)
-    levels = tl.load(levels_ptr + sample, mask=at < count, other=1.0)
+    low = number(tl.load(low_ptr + number_of_group, mask=at < count, other=0))
+    extent = number(tl.load(extent_ptr + number_of_group, mask=at < count, other=_SMALLEST))
+    levels = ((1 << tl.load(bits_ptr + sample, mask=at < count, other=1).to(tl.int32)) - 1).to(tl.float32)
     values = tl.div_rn(codes, levels) * extent + low
     values = tl.minimum(tl.maximum(values, -limit), limit)
     tl.store(y_ptr + at, rounded(values, y_ptr.dtype.element_ty), mask=at < count)
@@ -142,22 +161,23 @@ def _places_of(count: int, size: int, group: int) -> tuple[int, tuple[int, int, 
     return programs_for(count, PROGRAM_VALUES), (count, size, group), {"integers": integers, "tile_beats": _TILE_BEATS}
 
 
-def edges(x: Tensor, group: int) -> tuple[Tensor, Tensor]:
-    """Compute :func:`actcodec.golden.floating.groups.edges`."""
+def ranges(x: Tensor, group: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute :func:`actcodec.golden.floating.groups.ranges`."""
     samples, size = sample_count(x.shape), sample_size(x.shape)
     per_sample = programs_for(size, group)
-    least, greatest = torch.empty(2, samples, per_sample, dtype=torch.float32, device=x.device)
+    low, extent = torch.empty(2, samples, per_sample, dtype=torch.bfloat16, device=x.device)
+    unfit = torch.zeros(1, dtype=torch.int32, device=x.device)
     shape = tile_of(min(group, size))
     programs = programs_for(samples * per_sample, shape["tile_rows"])
     layout = (samples * per_sample, per_sample, size, group)
-    launch(_edges_kernel, programs, bits_of(x.contiguous()), least, greatest, *layout, **shape)
-    return least.add_(0.0), greatest.add_(0.0)
+    launch(_ranges_kernel, programs, bits_of(x.contiguous()), bits_of(low), bits_of(extent), unfit, *layout, **shape)
+    return low, extent, unfit
 
 
 def codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:
     """Compute :func:`actcodec.golden.floating.groups.codes`."""
     codes = torch.empty(sample_count(x.shape), sample_size(x.shape), dtype=torch.uint8, device=x.device)
-    ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
+    ranges = (bits_of(low), bits_of(extent), bits)
     programs, layout, form = _places_of(x.numel(), codes.shape[1], group)
     random = {"seed": seed or 0, "stochastic": seed is not None}
     launch(_codes_kernel, programs, bits_of(x.contiguous()), *ranges, codes, *layout, **random, **form)
@@ -169,7 +189,7 @@ def values(
 ) -> Tensor:
     """Compute :func:`actcodec.golden.floating.groups.values`."""
     y = torch.empty(tuple(shape), dtype=dtype, device=codes.device)
-    ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
+    ranges = (bits_of(low), bits_of(extent), bits)
     programs, layout, form = _places_of(y.numel(), codes.shape[1], group)
     limit = inf if dtype == torch.float32 else torch.finfo(dtype).max
     launch(_values_kernel, programs, codes.contiguous(), *ranges, bits_of(y), *layout, limit=limit, **form)

@@ -26,7 +26,7 @@ from actcodec.codecs.compressed import Packed
 from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.floating import ranges
-from actcodec.golden.formats import quotient
+from actcodec.golden.formats import quotient, rounded_to_half
 from actcodec.golden.pooling import Means
 from actcodec.golden.sfpr import UnfitValuesError
 
@@ -144,12 +144,3 @@ class ActnnFloatCodec(FloatCodec):
 def no_bitstream() -> UserError:
     """Return the error for the missing stream of a floating-point form."""
     return UserError("a floating-point form has no bitstream: use division or actnn")
-
-
-def rounded_to_half(values: Tensor, half: torch.dtype, *, up: bool) -> Tensor:
-    """Round float32 to a 16-bit format: up to the least number that is no less, or down to the greatest that is no greater."""
-    near = values.to(half)
-    back = near.to(torch.float32)
-    wrong = back < values if up else back > values
-    end = torch.tensor(torch.inf if up else -torch.inf, dtype=half, device=values.device)
-    return torch.where(wrong, torch.nextafter(near, end), near)

@@ -26,7 +26,6 @@ from actcodec.backends.backend import Backend
 from actcodec.backends.named import NATIVE, TORCH, TRITON
 from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.actnn.allocation import MAX_BITS
-from actcodec.codecs.actnn.float_forms import rounded_to_half
 from actcodec.codecs.affine.affine_codecs import NEAREST, STOCHASTIC
 from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
@@ -152,10 +151,10 @@ class ActnnSampleCodec(RandomCodec):
     def compress_with(self, x: Tensor, allocate: Allocator) -> SampleForm:
         """Compress as :meth:`compress` does, with the bits that ``allocate`` returns."""
         check_input(x)
-        check_finite(x, self._backend)
         x = x.detach().contiguous()
-        low, extent = _ranges(*self._backend.run(groups.edges, x, self.group))
-        if not bool((low.isfinite() & extent.isfinite()).all()):
+        low, extent, unfit = self._backend.run(groups.ranges, x, self.group)
+        if bool(unfit):
+            check_finite(x, self._backend)
             raise UnfitValuesError(f"values up to {float(x.abs().max()):g} do not fit bf16: use codec actnn")
         none = torch.zeros(0, dtype=torch.uint8, device=x.device)
         form = SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none, ())
@@ -167,14 +166,6 @@ class ActnnSampleCodec(RandomCodec):
         seed = self._seeds.next() if self.rounding == STOCHASTIC else None
         codes = self._backend.run(groups.codes, x, self.group, low, extent, bits, seed)
         return replace(form, bits=bits, codes=_packed(self._backend, codes, bits, widths), widths=widths)
-
-
-def _ranges(least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
-    """Return Z and R, bfloat16, of groups with these least and greatest values."""
-    low = rounded_to_half(least, torch.bfloat16, up=False)
-    # R follows from the rounded Z, so that the codes reach the greatest value.
-    extent = rounded_to_half(greatest - low.to(torch.float32), torch.bfloat16, up=True)
-    return low, extent.clamp_min(torch.finfo(torch.bfloat16).smallest_normal)
 
 
 def _software(backend: str | Backend) -> Backend:

@@ -13,8 +13,26 @@ from math import prod
 import torch
 from torch import Tensor
 
+from actcodec.golden.formats import rounded_to_half
 from actcodec.golden.pieces import piece_values
 from actcodec.golden.random_bits import stochastically_rounded_
+
+
+def ranges(x: Tensor, group: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return Z and R of each group, and () or (1,) that is not zero if a value is not finite or a range exceeds bfloat16.
+
+    Z is at most the group's least value, and Z + R at least its greatest one.
+    """
+    return ranges_between(*edges(x, group))
+
+
+def ranges_between(least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return :func:`ranges` of groups with these least and greatest values; infinite and NaN ones are not finite."""
+    low = rounded_to_half(least, torch.bfloat16, up=False)
+    # R follows from the rounded Z, so that the codes reach the greatest value.
+    extent = rounded_to_half(greatest - low.to(torch.float32), torch.bfloat16, up=True)
+    extent = extent.clamp_min(torch.finfo(torch.bfloat16).smallest_normal)
+    return low, extent, ~(low.isfinite() & extent.isfinite()).all()
 
 
 def edges(x: Tensor, group: int) -> tuple[Tensor, Tensor]:

@@ -119,6 +119,15 @@ def test_nan_and_infinity(name, data):
     check(*both(name, {**options, "nonfinite": "saturate"}), x)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("place", [0, 36, 37, 256, 291])
+def test_groups_see_every_value_that_is_not_finite(value, place):
+    x = torch.randn(1, 292)
+    x[0, place] = value
+    with pytest.raises(UserError, match="1 of 292 values are NaN or infinite"):
+        actcodec.codec("actnn-sample", backend="triton").compress(x.to(DEVICE))
+
+
 def test_bits_of_every_sample():
     check(*both("actnn-sample", {"bits": torch.tensor([1, 8, 3, 4, 4, 7, 1, 2])}), torch.randn(8, 3, 37))
 

@@ -87,7 +87,7 @@ def test_a_payload_remembers_its_blocks_until_it_is_changed(name, shape, monkeyp
 
 @pytest.mark.parametrize(
     ("name", "packing", "unpacking", "questions"),
-    [("sfpr", 3, 1, 1), ("sfpr+zvc", 9, 4, 2), ("jpeg-act", 8, 4, 2), ("jpeg-gmc", 8, 4, 2)],
+    [("sfpr", 3, 1, 1), ("sfpr+zvc", 9, 4, 2), ("jpeg-act", 8, 4, 2), ("jpeg-gmc", 8, 4, 2), ("actnn-sample", 8, 2, 2)],
 )
 def test_launches_and_questions_are_few(name, packing, unpacking, questions):
     codec = actcodec.codec(name, backend="triton")

@@ -5,8 +5,8 @@ from itertools import pairwise
 import actcodec
 import pytest
 import torch
-from actcodec.codecs.actnn.float_forms import rounded_to_half
 from actcodec.codecs.division.division_float import PARTS
+from actcodec.golden.formats import rounded_to_half
 from actcodec.golden.pooling import Pooling
 from actcodec.training import Policy, Rule
 from cdu_spec import UserError

@@ -193,3 +193,15 @@ def test_cuda_gives_the_same_bytes():
     here = codec.compress(x)
     assert torch.equal(there.codes.cpu(), here.codes)
     assert torch.equal(there.extent.cpu(), here.extent)
+
+
+@pytest.mark.parametrize("backend", ["torch", "native"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_every_value_that_is_not_finite_is_seen(backend, value):
+    """Values lie at every place of two groups, the last of which is smaller than a vector of the processor."""
+    codec = actcodec.codec("actnn-sample", group=33, backend=backend)
+    for place in range(38):
+        x = torch.randn(1, 38)
+        x[0, place] = value
+        with pytest.raises(UserError, match="1 of 38 values are NaN or infinite"):
+            codec.compress(x)
