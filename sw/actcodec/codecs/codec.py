@@ -223,9 +223,9 @@ class SfprCodec(Codec):
         return self._compressed(x, *at_once)
 
     def compress_near_zero(self, x: Tensor) -> Compressed | None:
-        """Implement :class:`Codec`."""
+        """Implement :class:`Codec`; None for a subclass with a :meth:`compress` of its own."""
         x, view, job = self._begun(x)
-        if x.ndim < _VIEWED_RANK or view.channels != x.shape[1]:
+        if x.ndim < _VIEWED_RANK or view.channels != x.shape[1] or type(self).compress is not SfprCodec.compress:
             return None
         at_once = self._backend.compress_scaled(x, view, self.S, self.scale_bits, job, near_zero=True)
         return None if at_once is None else self._compressed(x, *at_once)

@@ -1,8 +1,10 @@
 """Channels get centres exactly where they are far from zero, also just beyond the limit."""
 
+import actcodec
 import pytest
 import torch
-from actcodec.codecs.centring import FAR, Centres
+from actcodec.codecs.centring import FAR, CentredForm, Centres, compress_centred, decompress_centred
+from actcodec.codecs.codec import SfprCodec
 
 
 def with_ratio(shape, axes, ratio, seed):
@@ -30,3 +32,29 @@ def test_the_limit_is_where_it_is_said_to_be(shape, axes, seed):
 def test_constants_have_centres_and_zeros_have_none(value):
     centres = Centres.of(torch.full((2, 3, 64), value))
     assert (centres is None) == (value == 0.0)
+
+
+@pytest.mark.parametrize("name", ["sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc"])
+def test_a_tensor_near_zero_is_compressed_at_once_to_the_same_bytes(name):
+    codec = actcodec.codec(name, backend="native")
+    x = torch.randn(3, 4, 16, 16, generator=torch.Generator().manual_seed(0))
+    at_once = codec.compress_near_zero(x)
+    assert at_once.to_bytes() == codec.compress(x).to_bytes() == actcodec.codec(name).compress(x).to_bytes()
+    assert codec.compress_near_zero(x + 100) is None
+    assert isinstance(compress_centred(x + 100, codec), CentredForm)
+    assert actcodec.codec(name).compress_near_zero(x) is None, "the golden model has no kernels"
+
+
+@pytest.mark.parametrize("shape", [(40, 16), (3, 4, 3), (64,)])
+def test_a_tensor_whose_scales_are_not_those_of_its_channels_has_no_form_at_once(shape):
+    """Columns, rows or maps of it may be far from zero while the whole tensor, which has one scale, is not."""
+    assert actcodec.codec("sfpr", backend="native").compress_near_zero(torch.randn(shape)) is None
+
+
+def test_a_codec_that_compresses_in_its_own_way_is_asked():
+    class Halved(SfprCodec):
+        def compress(self, x):
+            return super().compress(x / 2)
+
+    codec, x = Halved(backend="native"), torch.randn(3, 4, 16, 16)
+    assert decompress_centred(compress_centred(x, codec), codec).abs().max() < x.abs().max() * 0.6
