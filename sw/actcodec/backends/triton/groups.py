@@ -63,7 +63,7 @@ def _ranges_kernel(
     # The greatest number below is the least one above with the other sign; there is no -0.0.
     low = _up(-least) ^ -0x8000
     low = tl.where(least == 0, 0, low).to(tl.int16)
-    extent = tl.maximum(_up(greatest - number(low)), _SMALLEST)
+    extent = tl.maximum(_up(greatest - number(low)), _SMALLEST).to(tl.int16)
     tl.store(low_ptr + row, low, mask=row < groups)
     tl.store(extent_ptr + row, extent, mask=row < groups)
     ends = tl.maximum(magnitude_bits(number(low)), magnitude_bits(number(extent)))

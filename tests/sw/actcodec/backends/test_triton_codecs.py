@@ -5,6 +5,7 @@ import pytest
 import torch
 from actcodec.codecs import TorchBackend
 from actcodec.golden import block_statistics, channel_statistics, sfpr
+from actcodec.golden.floating import groups
 from backend_cases import FLOATS, KINDS, OPTIONS, parts, refusal, same_bits, settings_of
 from cdu_spec import UserError
 from cdu_spec.matrix_view import MatrixView
@@ -126,6 +127,19 @@ def test_groups_see_every_value_that_is_not_finite(value, place):
     x[0, place] = value
     with pytest.raises(UserError, match="1 of 292 values are NaN or infinite"):
         actcodec.codec("actnn-sample", backend="triton").compress(x.to(DEVICE))
+
+
+@pytest.mark.parametrize(
+    "values", [(1.0, -1.0), (1.0, 1.0), (1.0, 0.5), (0.4, -0.4), (0.5, -0.5), (0.0, -1.0), (2e-38, -1e-38)]
+)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_ranges_beyond_bfloat16_are_seen(values, dtype):
+    """Values are parts of the greatest number of their format."""
+    from actcodec.backends.triton.groups import ranges
+
+    x = torch.tensor([values], dtype=torch.float64).mul(torch.finfo(dtype).max).to(dtype)
+    for found, expected in zip(ranges(x.to(DEVICE), 7), groups.ranges(x, 7), strict=True):
+        assert same_bits(found.cpu(), expected) if expected.ndim else bool(found) == bool(expected)
 
 
 def test_bits_of_every_sample():
