@@ -106,7 +106,7 @@ SECTIONS = (
         KEPT / "synth" / "report.md",
         ("area.png",),
         hardware=True,
-        tables=("blocks", "rows"),
+        tables=("blocks", "rows", "paths"),
         summary=first("blocks", "block", "kGE", "flip-flops", "critical path (ns)", block=summaries.BLOCKS),
     ),
     Section(
