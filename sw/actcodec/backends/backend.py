@@ -79,7 +79,7 @@ class Backend(ABC):
         job
             Returns the job for multipliers, float32 (channels,).
         near_zero
-            Whether channels far from zero are refused; axis 1 of ``x`` then counts channels.
+            True to refuse tensors with channels that may be far from zero; axis 1 of ``x`` then counts channels.
         """
         del x, view, S, scale_bits, job, near_zero
         return None

@@ -31,8 +31,8 @@ _ENTRIES = 128
 _SEGMENTS = 64
 #: Blocks between two known offsets, and the greatest payload whose offsets are kept.
 _BLOCKS_APART, _MOST_BYTES = 16, 1 << 31
-#: Payloads of encoders that still exist: version, and the offsets of every 16th block from the 17th on, int32.
-_known: MutableMapping[Tensor, tuple[int, Tensor]] = WeakTensorKeyDictionary()
+#: Payloads of encoders that still exist: version, number of blocks and coder; offsets of every 16th block from the 17th on, int32.
+_known: MutableMapping[Tensor, tuple[tuple[int, int, Coder], Tensor]] = WeakTensorKeyDictionary()
 assert max(coder.block_bounds[1] for coder in Coder) <= _ENTRIES <= _SEGMENT_BYTES
 
 
@@ -125,16 +125,17 @@ def _known_kernel(
         block += 1
 
 
-def remember(payload: Tensor, ends: Tensor) -> None:
+def remember(payload: Tensor, ends: Tensor, coder: Coder) -> None:
     """Keep offsets of blocks as long as ``payload`` exists; ``ends``, int64 (blocks,), says where each block ends."""
     if payload.numel() < _MOST_BYTES and not payload.is_inference():
-        _known[payload] = payload._version, ends[_BLOCKS_APART - 1 : -1 : _BLOCKS_APART].to(torch.int32)
+        offsets = ends[_BLOCKS_APART - 1 : -1 : _BLOCKS_APART].to(torch.int32)
+        _known[payload] = (payload._version, len(ends), coder), offsets
 
 
 def block_starts(payload: Tensor, count: int, coder: Coder) -> Tensor | None:
     """Return the offsets of the ``count`` blocks of a payload, int64 (count,); None unless it is exactly ``count`` blocks."""
-    version, offsets = _known.get(payload, (None, None))
-    if offsets is not None and version == payload._version:
+    made, offsets = _known.get(payload, (None, None))
+    if offsets is not None and made == (payload._version, count, coder):
         starts = torch.empty(count, dtype=torch.int64, device=payload.device)
         shape = {"is_gmc": coder is Coder.GMC, "apart": _BLOCKS_APART, "tile": _SEGMENTS}
         programs = programs_for(count, _SEGMENTS * _BLOCKS_APART)

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 from cdu_spec import geometry
 from cdu_spec import gmc as spec
+from cdu_spec.modes import Coder
 from torch import Tensor
 
 from actcodec.backends.triton.block_starts import remember
@@ -230,5 +231,5 @@ def encode(q: Tensor) -> Tensor:
     payload = torch.empty(int(ends[-1]), dtype=torch.uint8, device=q.device)
     tensors = (q, bodies.view(torch.uint8), lasts, ends, payload)
     launch(_pack_kernel, programs_for(blocks, PROGRAM_BLOCKS), *tensors, blocks, tile_blocks=PROGRAM_BLOCKS)
-    remember(payload, ends)
+    remember(payload, ends, Coder.GMC)
     return payload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from cdu_spec import geometry
+from cdu_spec import geometry, modes
 from torch import Tensor
 
 from actcodec.backends.triton.block_starts import remember
@@ -63,7 +63,7 @@ def encode(q: Tensor) -> Tensor:
     ends = lengths.cumsum(0)
     payload = torch.empty(int(ends[-1]), dtype=torch.uint8, device=q.device)
     launch(_pack_kernel, programs, q, ends, payload, blocks, tile_blocks=PROGRAM_BLOCKS)
-    remember(payload, ends)
+    remember(payload, ends, modes.Coder.ZVC)
     return payload
 
 

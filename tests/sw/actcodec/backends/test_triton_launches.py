@@ -7,6 +7,7 @@ from actcodec.codecs.centring import Centres, compress_centred, decompress_centr
 from actcodec.golden import sfpr
 from actcodec.study.launches import LaunchCounter
 from backend_cases import FLOATS, same_bits
+from cdu_spec.modes import Coder
 from example_values import values_of
 from triton_here import DEVICE, needs_kernels
 
@@ -77,6 +78,8 @@ def test_a_payload_remembers_its_blocks_until_it_is_changed(name, shape, monkeyp
     monkeypatch.setattr(block_starts, "_walked", lambda *arguments: walked.append(1) or walk(*arguments))
     assert same_bits(codec.decompress(packed), expected)
     assert not walked
+    assert block_starts.block_starts(packed.payload, len(packed.payload), Coder.ZVC) is None, "as many blocks as bytes"
+    walked.clear()
     packed.payload.add_(0)
     assert same_bits(codec.decompress(packed), expected)
     assert walked
