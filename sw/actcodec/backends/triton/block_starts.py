@@ -31,7 +31,7 @@ _ENTRIES = 128
 _SEGMENTS = 64
 #: Blocks between two known offsets, and the greatest payload whose offsets are kept.
 _BLOCKS_APART, _MOST_BYTES = 16, 1 << 31
-#: Payloads of encoders that still exist: version, number of blocks and coder; offsets of every 16th block from the 17th on, int32.
+#: Payloads of encoders that still exist: version, number of blocks, coder; offsets of every 16th block from the 17th on, int32.
 _known: MutableMapping[Tensor, tuple[tuple[int, int, Coder], Tensor]] = WeakTensorKeyDictionary()
 assert max(coder.block_bounds[1] for coder in Coder) <= _ENTRIES <= _SEGMENT_BYTES
 
