@@ -73,10 +73,9 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Put rows into a JSON file in place of all rows of their network, precision and vectors."""
-    new = {row.setting for row in rows}
-    kept = [row for row in read_rows(path) if row.setting not in new]
-    write_whole(path, json_text([asdict(row) for row in (*kept, *rows)]))
+    """Put rows into a JSON file in the place of all rows of their network, precision and vectors; new ones at its end."""
+    found = dict(_by_setting(read_rows(path))) | dict(_by_setting(rows))
+    write_whole(path, json_text([asdict(row) for its in found.values() for row in its]))
 
 
 def table(rows: Sequence[Row]) -> Table:

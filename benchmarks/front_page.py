@@ -22,7 +22,6 @@ from actcodec.policies.recommended import (
     exceptions,
     families,
     has_gpu_kernels,
-    has_kernels,
     measured,
     recommended,
     status,
@@ -92,15 +91,8 @@ def choices() -> str:
         rows.append((family, FAMILIES[family], *(cell for one in chosen for cell in _cells(one, family))))
     header = ("network", "what it has", "densest", "ratio", "cosine", "with kernels on GPUs", "ratio", "cosine")
     experimental = ", ".join(f"`{name}`" for name in POLICY_NAMES if status(name) == EXPERIMENTAL)
-    parts = [Table(header, tuple(rows)).markdown(), f"{_exceptions()}{_without_kernels()}", _costs()]
+    parts = [Table(header, tuple(rows)).markdown(), _exceptions(), _costs()]
     return "\n\n".join((*parts, f"Experimental: {experimental}. All others are stable."))
-
-
-def _without_kernels() -> str:
-    """Name the recommended policies that have no kernels on the CPU, and the densest that have."""
-    found = {family: (recommended(family), recommended(family, has_kernels)) for family in families()}
-    named = [f"{family}: `{other.text}`" for family, (densest, other) in found.items() if densest is not other]
-    return f" Densest with kernels on the CPU: {'; '.join(named)}." if named else ""
 
 
 def _costs() -> str:

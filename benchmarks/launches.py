@@ -50,7 +50,7 @@ def of_codecs() -> Table:
         with LaunchCounter() as unpack:
             decompress_centred(packed, codec)
         counts = [(one.counted.launches, one.counted.questions.total()) for one in (pack, unpack)]
-        rows.append((f"`{name}`", *(str(count) for each in counts for count in each)))
+        rows.append((name, *(str(count) for each in counts for count in each)))
     header = ("codec", "launches to compress", "questions to compress", "launches to decompress", "questions to decompress")
     return Table(header, tuple(rows))
 

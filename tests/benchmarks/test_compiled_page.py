@@ -37,7 +37,7 @@ def test_rows_are_replaced_by_network_precision_and_vectors(tmp_path):
     new = [row(EAGER, of_eager=0.25), row("FP8 pass", error="RuntimeError: no\nmore")]
     write_rows(path, [old, *others])
     write_rows(path, new)
-    assert read_rows(path) == [*others, *new]
+    assert read_rows(path) == [*new, *others], "in the place of the old ones"
 
 
 def test_a_table_says_what_failed():

@@ -12,7 +12,7 @@ from cdu_tools.errors import MissingToolError, UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend, P, R
-from actcodec.backends.job import Job
+from actcodec.backends.job import Job, Scaling
 from actcodec.backends.native.backend import NativeBackend
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.backends.triton.available import triton_backend
@@ -51,17 +51,9 @@ class AutoBackend(TorchBackend):
         assert x is not None, "a golden function of tensors takes one"
         return fastest(x).run(function, *arguments, **options)
 
-    def compress_scaled(
-        self,
-        x: Tensor,
-        view: MatrixView,
-        S: float,  # noqa: N803
-        scale_bits: int,
-        job: Callable[[Tensor], Job],
-        near_zero: bool,
-    ) -> tuple[Tensor, Tensor] | None:
+    def compress_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> tuple[Tensor, Tensor] | None:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return fastest(x).compress_scaled(x, view, S, scale_bits, job, near_zero)
+        return fastest(x).compress_scaled(x, view, scaling, near_zero)
 
     def decompress_stream(
         self, header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor

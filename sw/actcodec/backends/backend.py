@@ -12,7 +12,7 @@ from cdu_spec.matrix_view import MatrixView
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from actcodec.backends.job import Job, beats_in, decompression_job, tensor_from_beats
+from actcodec.backends.job import Job, Scaling, beats_in, decompression_job, tensor_from_beats
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,18 +53,10 @@ class Backend(ABC):
         """Return the tensor of a payload, of the dtype that ``job.dtype`` names, on the payload's device."""
         return tensor_from_beats(self.decompress(job.on_host(), payload), view, shape).to(payload.device)
 
-    def compress_scaled(
-        self,
-        x: Tensor,
-        view: MatrixView,
-        S: float,  # noqa: N803
-        scale_bits: int,
-        job: Callable[[Tensor], Job],
-        near_zero: bool,
-    ) -> tuple[Tensor, Tensor] | None:
+    def compress_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> tuple[Tensor, Tensor] | None:
         """Return the payload of a tensor, uint8 (n,), and reciprocals, float32 (channels,), without asking for scales between.
 
-        They are those of :func:`actcodec.golden.sfpr.scales` and of the job for its multipliers. None if the backend has no
+        They are those of :func:`actcodec.golden.sfpr.scales` and of the job for these multipliers. None if the backend has no
         kernels for this, if values are not all finite, and with ``near_zero`` unless it is certain that no channel is far from
         zero.
 
@@ -74,14 +66,12 @@ class Backend(ABC):
             Contiguous tensor.
         view
             Its view.
-        S, scale_bits
-            As :func:`actcodec.golden.sfpr.scales` takes them.
-        job
-            Returns the job for multipliers, float32 (channels,).
+        scaling
+            Settings of its scales, and its job.
         near_zero
             True to refuse tensors with channels that may be far from zero; axis 1 of ``x`` then counts channels.
         """
-        del x, view, S, scale_bits, job, near_zero
+        del x, view, scaling, near_zero
         return None
 
     def decompress_stream(

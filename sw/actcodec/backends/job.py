@@ -8,7 +8,7 @@ tensor with :func:`tensor_from_beats`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -55,6 +55,23 @@ class Job:
         if self.scales.device.type == self.offsets.device.type == "cpu":
             return self
         return replace(self, scales=self.scales.cpu(), offsets=self.offsets.cpu())
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How channels of a tensor are scaled before it is compressed.
+
+    Parameters
+    ----------
+    S, scale_bits
+        As :func:`actcodec.golden.sfpr.scales` takes them.
+    job
+        Returns the tensor's job for multipliers, float32 (channels,).
+    """
+
+    S: float
+    scale_bits: int
+    job: Callable[[Tensor], Job]
 
 
 def payload_shifts(row_major: Sequence[int]) -> tuple[int, ...]:

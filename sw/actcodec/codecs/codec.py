@@ -6,7 +6,7 @@ Decoding needs no codec: a :class:`~actcodec.codecs.compressed.Compressed` has e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -26,7 +26,7 @@ from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.job import FORMATS, Job, compression_job, payload_shifts
+from actcodec.backends.job import FORMATS, Job, Scaling, compression_job, payload_shifts
 from actcodec.backends.named import backend
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.codecs.compressed import Compressed, Packed, RawCopy
@@ -214,29 +214,33 @@ class SfprCodec(Codec):
 
     def compress(self, x: Tensor) -> Compressed:
         """Implement :class:`Codec`."""
-        x, view, job = self._begun(x)
-        at_once = self._backend.compress_scaled(x, view, self.S, self.scale_bits, job, near_zero=False)
+        x, view, scaling = self._begun(x)
+        at_once = self._backend.compress_scaled(x, view, scaling, near_zero=False)
         if at_once is None:
             largest = self._backend.run(channel_maxima, by_channel(x, view), self.nonfinite)
             k, r = self._backend.run(scales_of, largest, self.S, self.scale_bits, x.dtype)
-            at_once = self._backend.compress_tensor(x, view, job(k)), r
+            at_once = self._backend.compress_tensor(x, view, scaling.job(k)), r
         return self._compressed(x, *at_once)
 
     def compress_near_zero(self, x: Tensor) -> Compressed | None:
         """Implement :class:`Codec`; None for a subclass with a :meth:`compress` of its own."""
-        x, view, job = self._begun(x)
+        x, view, scaling = self._begun(x)
         if x.ndim < _VIEWED_RANK or view.channels != x.shape[1] or type(self).compress is not SfprCodec.compress:
             return None
-        at_once = self._backend.compress_scaled(x, view, self.S, self.scale_bits, job, near_zero=True)
+        at_once = self._backend.compress_scaled(x, view, scaling, near_zero=True)
         return None if at_once is None else self._compressed(x, *at_once)
 
-    def _begun(self, x: Tensor) -> tuple[Tensor, MatrixView, Callable[[Tensor], Job]]:
-        """Check a tensor; return it contiguous, its view, and a function that returns its job for multipliers."""
+    def _begun(self, x: Tensor) -> tuple[Tensor, MatrixView, Scaling]:
+        """Check a tensor; return it contiguous, its view and its scaling."""
         form = check_input(x)
         self._check_shape(x.shape)
         x, view = x.detach().contiguous(), MatrixView.of(x.shape, self.mode)
         rounding = self._unit.rounding_mode if self.mode.has_dct else None
-        return x, view, lambda k: compression_job(view, form, k, self._shifts(), *self._bits(), rounding, self._how())
+
+        def job(k: Tensor) -> Job:
+            return compression_job(view, form, k, self._shifts(), *self._bits(), rounding, self._how())
+
+        return x, view, Scaling(self.S, self.scale_bits, job)
 
     def _compressed(self, x: Tensor, payload: Tensor, r: Tensor) -> Compressed:
         header = Header(self.mode, FORMATS[x.dtype], tuple(x.shape), payload.numel(), *self._bits(), self._how())

@@ -13,7 +13,7 @@ from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
 from torch import Tensor
 
-from actcodec.backends.job import DTYPES, Job
+from actcodec.backends.job import DTYPES, Job, Scaling
 from actcodec.backends.native import blocks, entropy, groups, predicted, ranges, rows, signs, statistics, steps
 from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
@@ -84,27 +84,19 @@ class NativeBackend(TorchBackend):
             return super().compress_tensor(x, view, job)
         return ENCODERS[job.mode](x, view, job)
 
-    def compress_scaled(
-        self,
-        x: Tensor,
-        view: MatrixView,
-        S: float,  # noqa: N803
-        scale_bits: int,
-        job: Callable[[Tensor], Job],
-        near_zero: bool,
-    ) -> tuple[Tensor, Tensor] | None:
+    def compress_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> tuple[Tensor, Tensor] | None:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
         x = host(x)
         channels = x.view(-1, view.channels, view.channel_rows * view.columns)
         if view.mode not in ENCODERS or (near_zero and not statistics.near_zero(channels)):
             return None
         if view.mode is Mode.SFPR:
-            return compress_rows(x, view, statistics.scale_rule(S, scale_bits, x.dtype))
+            return compress_rows(x, view, statistics.scale_rule(scaling.S, scaling.scale_bits, x.dtype))
         largest = statistics.finite_maxima(channels)
         if largest is None:
             return None
-        k, r = statistics.scales_of(largest, S, scale_bits, x.dtype)
-        return self.compress_tensor(x, view, job(k)), r
+        k, r = statistics.scales_of(largest, scaling.S, scaling.scale_bits, x.dtype)
+        return self.compress_tensor(x, view, scaling.job(k)), r
 
     def decompress_stream(
         self, header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor

@@ -13,7 +13,7 @@ from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
 from torch import Tensor
 
-from actcodec.backends.job import DTYPES, Job
+from actcodec.backends.job import DTYPES, Job, Scaling
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.backends.triton import groups
 from actcodec.backends.triton import sfpr as kernels
@@ -66,20 +66,13 @@ class TritonBackend(TorchBackend):
             return super().compress_tensor(x, view, job)
         return ENCODERS[job.mode](x.contiguous(), view, job)
 
-    def compress_scaled(
-        self,
-        x: Tensor,
-        view: MatrixView,
-        S: float,  # noqa: N803
-        scale_bits: int,
-        job: Callable[[Tensor], Job],
-        near_zero: bool,
-    ) -> tuple[Tensor, Tensor] | None:
+    def compress_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> tuple[Tensor, Tensor] | None:
         """Implement :class:`~actcodec.backends.backend.Backend`; the host asks for the scales' marks when all is launched."""
         if view.mode not in ENCODERS:
             return None
-        found = scales(x.view(-1, view.channels, view.channel_rows * view.columns), S, scale_bits)
-        payload = encode_rows(x, view, found.k) if view.mode is Mode.SFPR else self.compress_tensor(x, view, job(found.k))
+        found = scales(x.view(-1, view.channels, view.channel_rows * view.columns), scaling.S, scaling.scale_bits)
+        is_sfpr = view.mode is Mode.SFPR
+        payload = encode_rows(x, view, found.k) if is_sfpr else self.compress_tensor(x, view, scaling.job(found.k))
         return (payload, found.r) if found.hold(near_zero) else None
 
     def decompress_stream(

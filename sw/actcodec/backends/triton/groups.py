@@ -20,7 +20,7 @@ from actcodec.golden.floating.groups import sample_count, sample_size
 _TILE_BEATS = PROGRAM_VALUES // geometry.LANES
 _PART = tl.constexpr(2.0**-randomness.WORD_BITS)
 #: Bits of bfloat16's smallest normal number.
-_SMALLEST = tl.constexpr(0x80)
+_SMALLEST = tl.constexpr(int(torch.tensor(torch.finfo(torch.bfloat16).smallest_normal, dtype=torch.bfloat16).view(torch.int16)))
 #: Number of values above which places do not fit 32 bits, whose divisions are several times as fast.
 _MOST_PLACES = 1 << 31
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from actcodec.backends.job import FORMATS, compression_job
+from actcodec.backends.job import FORMATS, Scaling, compression_job
 from actcodec.backends.native.backend import NativeBackend
 from actcodec.backends.native.kernels import kernels
 from actcodec.backends.native.statistics import near_zero, scales_of
@@ -81,7 +81,7 @@ def test_a_stream_at_once_is_that_of_single_steps(dtype, target, scale_bits, sha
     x = (torch.randn(shape, generator=torch.Generator().manual_seed(2)) * 50).to(dtype)
     view = MatrixView.of(shape, Mode.SFPR)
     native, job = NativeBackend(), partial(compression_job, view, FORMATS[dtype])
-    payload, r = native.compress_scaled(x, view, target, scale_bits, job, near_zero=False)
+    payload, r = native.compress_scaled(x, view, Scaling(target, scale_bits, job), near_zero=False)
     k, golden_r = sfpr.scales(by_channel(x, view), target, scale_bits)
     golden = TorchBackend().compress_tensor(x, view, job(k))
     assert torch.equal(payload, golden)
@@ -95,7 +95,7 @@ def test_a_stream_at_once_is_that_of_single_steps(dtype, target, scale_bits, sha
 def test_other_values_and_backends_have_no_stream_at_once(mode):
     x = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(3))
     view = MatrixView.of(x.shape, mode)
-    rest = (view, 1.0, 24, partial(compression_job, view, Dtype.FP32))
+    rest = (view, Scaling(1.0, 24, partial(compression_job, view, Dtype.FP32)))
     native = NativeBackend()
     assert native.compress_scaled(x, *rest, near_zero=True) is not None
     assert TorchBackend().compress_scaled(x, *rest, near_zero=False) is None
