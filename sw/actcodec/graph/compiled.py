@@ -7,24 +7,26 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import inf
 from pathlib import Path
 from types import MethodType
 from typing import Any
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_real, is_whole
 from torch import fx, nn
 
 from actcodec.graph.budget import TOLERANCE, Budget, Row, keeps_all, preference
 from actcodec.graph.choices import Choices, action_of
 from actcodec.graph.fallback import Fallback, plain_call, raise_own, reason, state_of, warn_of_recurrent_layers
-from actcodec.graph.formats import format_of
+from actcodec.graph.formats import format_for_values, format_of
 from actcodec.graph.live_bytes import peak_of_step
 from actcodec.graph.partition import Action, Partitioner, Saved
 from actcodec.graph.plan import TooLittleError, table
 from actcodec.graph.segments import Roles, compile_in_parts
 from actcodec.graph.survey import Survey
-from actcodec.graph.torch_private import CompilerError, check_version, inductor, partitioner
+from actcodec.graph.torch_private import CompilerError, check_version, inductor, notices_hooks, partitioner
 
 #: Formats to choose among under a budget, from the finest to the coarsest.
 FORMATS = ("int16", "int8", "int6", "int5", "int4-group", "int4")
@@ -43,7 +45,8 @@ class Compiled:
         self, model: nn.Module, choices: Choices, parts: int | None, rows: Sequence[Row] = (), peak: int | None = None
     ) -> None:
         self.model, self.choices, self.rows, self.peak = model, choices, list(rows), peak
-        _call_by(model, Fallback(model, _compiled_call(model, _Backend(choices, parts)), choices.default))
+        self._call = Fallback(model, _compiled_call(model, _Backend(choices, parts)), choices.default)
+        _call_by(model, self._call)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the model."""
@@ -65,8 +68,9 @@ class Compiled:
         return table(lines) or f"every value that suits it is kept as {self.choices.default}"
 
     def close(self) -> None:
-        """Run the model as it was written again."""
-        _call_by(self.model, None)
+        """Run the model as it was written again, unless it has been compiled anew since."""
+        if self.model._compiled_call_impl is self._call:
+            _call_by(self.model, None)
 
 
 def compiled(
@@ -104,27 +108,52 @@ def compiled(
     format, after one :class:`~actcodec.graph.fallback.NotCompiledWarning` that names the reason.
 
     Raises UserError for a budget below what is possible, with the least one; for a budget when the model does not compile; for
-    a format that is not known; for a release of torch that has not been tested.
+    other arguments than these; for a release of torch that has not been tested. The model then runs as before.
     """
     check_version()
-    names = (policy,) if isinstance(policy, str) else tuple(policy or (FORMATS if budget is not None else FORMATS[:1]))
+    names = _checked(model, policy, budget, step, recompute, parts)
+    warn_of_recurrent_layers(model)
+    if budget is None or step is None:
+        return Compiled(model, Choices(names[0]), parts)
+    before = model._compiled_call_impl
+    try:
+        return _within(model, names, budget, step, recompute, parts)
+    except BaseException as error:
+        _call_by(model, before)
+        if isinstance(error, CompilerError):
+            raise_own(error)
+            raise UserError(f"a budget needs a model that compiles ({reason(error)}): give a policy alone") from error
+        raise
+
+
+def _checked(model: Any, policy: Any, budget: Any, step: Any, recompute: Any, parts: Any) -> tuple[str, ...]:
+    """Return the names of the formats; raise UserError for what :func:`compiled` does not take."""
+    if not isinstance(model, nn.Module):
+        raise UserError(f"a {type(model).__name__} is no model: give an nn.Module")
+    if policy is None:
+        policy = FORMATS[0] if budget is None else FORMATS
+    names = (policy,) if isinstance(policy, str) else tuple(policy) if isinstance(policy, Sequence) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise UserError(f"policy = {policy!r} is not allowed: use the name of a format, or with a budget several names")
     for name in names:
-        format_of(name)
+        format_for_values(name)
+    if parts is not None and not is_whole(parts, 1):
+        raise UserError(f"parts = {parts!r} is not allowed: use a whole number from 1 up, or leave it out")
+    if not is_real(recompute, 0, 1):
+        raise UserError(f"recompute = {recompute!r} is not allowed: use a share from 0 to 1")
     if budget is None:
         if len(names) != 1:
             raise UserError(f"{len(names)} formats are given without a budget: give one format, or budget= and step=")
-        warn_of_recurrent_layers(model)
-        return Compiled(model, Choices(names[0]), parts)
-    if step is None:
+        if step is not None or recompute:
+            raise UserError("step= or recompute= is given without a budget: leave it out, or give budget=, too")
+        return names
+    if not callable(step):
         raise UserError("a budget is given without a step to measure: give step=, a function that runs forward and backward")
-    if budget <= 0:
-        raise UserError(f"a budget of {budget} bytes is not positive: give bytes, or a share of the peak up to 1")
-    warn_of_recurrent_layers(model)
-    try:
-        return _within(model, names, budget, step, recompute, parts)
-    except CompilerError as error:
-        raise_own(error)
-        raise UserError(f"a budget needs a model that compiles ({reason(error)}): give a policy alone") from error
+    if not is_real(budget) or not 0 < budget < inf:
+        raise UserError(f"a budget of {budget!r} bytes is not allowed: give a number of bytes, or a share of the peak up to 1")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise UserError("a budget is given for a model that trains no parameter: give a policy alone")
+    return names
 
 
 def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, recompute: float, parts: int | None) -> Compiled:
@@ -136,6 +165,8 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
             model, _compiled_call(model, lambda graph, inputs: compile_in_parts(graph, inputs, survey.compile_part, parts))
         )
         step()
+        if not survey.parts:
+            raise UserError("the step does not call the model, or not with gradients: give one that runs forward and backward")
         _clear(model)
         survey.count(step, device)
         plan = Budget(survey, names, recompute)
@@ -224,7 +255,12 @@ def _call_by(model: nn.Module, call: Callable[..., Any] | None) -> None:
 
 def _compiled_call(model: nn.Module, backend: Callable[..., Any]) -> Callable[..., Any]:
     call: Callable[..., Any] = torch.compile(partial(plain_call, model), backend=backend, isolate_recompiles=True)  # type: ignore[call-overload]
-    return call
+
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        with notices_hooks():
+            return call(*args, **kwargs)
+
+    return guarded
 
 
 class _Backend:

@@ -44,3 +44,11 @@ def format_of(name: str) -> Format:
     if name not in FORMATS:
         raise UserError(unknown("format", name, FORMATS))
     return FORMATS[name]
+
+
+def format_for_values(name: str) -> Format:
+    """Return the format of a name; UserError for one that none has, or that takes booleans or positions in windows alone."""
+    allowed = [one for one, form in FORMATS.items() if not isinstance(form, (Bits, Windows))]
+    if name not in allowed:
+        raise UserError(unknown("format", name, allowed))
+    return FORMATS[name]

@@ -19,8 +19,14 @@ LEAST_MASK = 1024
 def keep_masks(pair: GraphPair, coded: set[fx.Node | None]) -> None:
     """Keep booleans that the backward would derive from approximations as the forward has them, a bit each.
 
-    A rectifier's mask, derived from a coded value, has the wrong sign wherever coding moved a value across zero.
+    A rectifier's mask, derived from a coded value, has the wrong sign wherever coding moved a value across zero. So have signs
+    of values, which become two masks.
     """
+    for node in pair.backward.find_nodes(op="call_function", target=torch.ops.aten.sign.default):
+        if numel(node) >= LEAST_MASK and not coded.isdisjoint(ancestors(node)):
+            with pair.backward.inserting_before(node):
+                node.replace_all_uses_with(*pair.trace(pair.backward, _signs, node.all_input_nodes))
+            pair.backward.erase_node(node)
     for node in list(pair.backward.nodes):
         if node.op != "call_function" or not _is_mask(node) or numel(node) < LEAST_MASK:
             continue
@@ -30,6 +36,10 @@ def keep_masks(pair: GraphPair, coded: set[fx.Node | None]) -> None:
         if twin is not None:
             node.replace_all_uses_with(pair.keep(twin))
             pair.backward.erase_node(node)
+
+
+def _signs(x: Tensor) -> Tensor:
+    return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
 
 
 def _in_forward(pair: GraphPair, node: fx.Node) -> fx.Node | None:

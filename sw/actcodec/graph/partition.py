@@ -14,6 +14,7 @@ from actcodec.graph.formats import Format
 from actcodec.graph.halves import halve_attention
 from actcodec.graph.masks import keep_masks, pack_integers
 from actcodec.graph.pair import GraphPair, base_of, operation
+from actcodec.graph.poles import near_poles
 from actcodec.graph.recomputation import keep_bases, recomputation, recompute
 from actcodec.graph.segments import Roles
 from actcodec.graph.timeline import hint
@@ -112,17 +113,18 @@ class Partitioner:
 def saved_values(pair: GraphPair, roles: Roles) -> list[Saved]:
     """Return the kept values that may be approximations: floating point, made by the model and held by nothing else.
 
-    Parameters and what is computed from them alone are none: an error in them would be the same in each step.
+    Parameters and what is computed from them alone are none: an error in them would be the same in each step. Values whose
+    errors a pole would multiply are none either.
     """
     inputs = pair.forward.find_nodes(op="placeholder")
     held = {node for place, node in enumerate(inputs) if place not in roles.between}
-    fixed = _fixed(pair)
+    exact = _fixed(pair) | near_poles(pair)
     return [
         Saved(pair, node, index)
         for index, node in enumerate(pair.kept())
         if node.meta["val"].is_floating_point()
         and not {node, base_of(node)} & held
-        and node not in fixed
+        and node not in exact
         and node not in pair.returned
     ]
 

@@ -17,6 +17,7 @@ from torch import Tensor, fx, nn
 from torch.fx.passes.split_module import split_module
 
 from actcodec.graph.maps import lay_out_maps
+from actcodec.graph.poles import steps_to_poles
 from actcodec.graph.timeline import bytes_of
 from actcodec.graph.torch_private import compile_parts
 
@@ -115,6 +116,9 @@ def _cuts(graph: fx.GraphModule, parts: int) -> list[int]:
         seen |= new
         gradients[place + 1] = gradients[place] + sum(map(_parameter_bytes, new))
         values[place + 1] = values[place] + made
+    for step, pole in steps_to_poles(graph.graph):  # a part has to see what its values are read by
+        for after in range(place_of[step] + 1, place_of[pole] + 1):
+            crossing[after] = inf
     total = (max(gradients[-1], 1), max(values[-1], 1))
     before = [one / total[0] + other / total[1] for one, other in zip(gradients, values, strict=True)]
     first = 1 + max((place for place, node in enumerate(nodes) if node.op in ("placeholder", "get_attr")), default=0)

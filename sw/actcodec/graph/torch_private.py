@@ -39,6 +39,7 @@ __all__ = [
     "kernels_of",
     "min_cut",
     "next_autograd_number",
+    "notices_hooks",
     "partition_by",
     "partitioner",
     "partitioner_base",
@@ -67,6 +68,14 @@ def compiles_recurrent_layers() -> bool:
     from torch._dynamo import config
 
     return bool(config.allow_rnn)
+
+
+def notices_hooks() -> AbstractContextManager[None]:
+    """Return a context in which compiled code is compiled anew when hooks of modules have come or gone."""
+    from torch._dynamo import config
+
+    context: AbstractContextManager[None] = config.patch(skip_nnmodule_hook_guards=False)
+    return context
 
 
 def min_cut(joint: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> tuple[fx.GraphModule, fx.GraphModule]:

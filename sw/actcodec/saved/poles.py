@@ -32,31 +32,31 @@ def _names(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-_QUOTIENTS = _names("div divide truediv itruediv truedivide")
-_POWERS = _names("pow ipow")
+QUOTIENTS = _names("div divide truediv itruediv truedivide")
+POWERS = _names("pow ipow")
 #: Operations whose result is near zero, or near an end of its range, where a tensor that they save is.
-_PRODUCTS = (
+PRODUCTS = (
     _names("mul imul rmul multiply addcmul square lerp exp exp2 expm1 sigmoid specialexpit tanh softplus erf erfc softmax")
-    | _QUOTIENTS
-    | _POWERS
+    | QUOTIENTS
+    | POWERS
 )
-_REDUCTIONS = _names("sum mean nansum nanmean")
+REDUCTIONS = _names("sum mean nansum nanmean")
 #: Operations whose gradient is that of their result times a factor.
-_STEPS = (
+STEPS = (
     _names("add iadd radd sub isub rsub subtract neg negative abs absolute relu clamp clip clampmin clampmax where maskedfill")
     | _names("maximum minimum max min amax amin cat stack concat chunk split unbind diff roll cumsum getitem gather")
     | _names("view viewas reshape flatten unflatten unsqueeze squeeze transpose permute movedim get expand repeat indexselect")
     | _names("contiguous clone to type float double half bfloat16")
-    | _PRODUCTS
-    | _REDUCTIONS
+    | PRODUCTS
+    | REDUCTIONS
 )
 _FIRST = _names(
     "sqrt rsqrt log log2 log10 log1p reciprocal rdiv rtruediv acos arccos asin arcsin acosh arccosh atanh arctanh logit "
     "speciallogit specialentr digamma lgamma erfinv binarycrossentropy poissonnllloss"
 )
 #: Operations with a pole, with the position of the argument that has it.
-_POLES = dict.fromkeys(_FIRST, 0) | dict.fromkeys(_QUOTIENTS | _names("xlogy specialxlogy"), 1)
-_POLES |= {"addcdiv": 2, "gaussiannllloss": 2}
+POLES = dict.fromkeys(_FIRST, 0) | dict.fromkeys(QUOTIENTS | _names("xlogy specialxlogy"), 1)
+POLES |= {"addcdiv": 2, "gaussiannllloss": 2}
 _DENOMINATOR, _EXPONENT = 1, 1
 
 
@@ -71,7 +71,7 @@ class Factor:
 
     def behind(self, name: str, argument: Tensor, result: Tensor) -> Factor:
         """Return the factor after one more step."""
-        ratio = argument.numel() / max(1, result.numel()) if name in _REDUCTIONS else 1.0
+        ratio = argument.numel() / max(1, result.numel()) if name in REDUCTIONS else 1.0
         return replace(self, steps=self.steps + 1, averaged=self.averaged * ratio)
 
     @property
@@ -89,7 +89,7 @@ class Poles:
 
     def saved(self, x: Tensor, saved: Saved, operation: Operation) -> None:
         """Record ``x``, which an operation saves in a codec's form."""
-        if plain(operation.function) in _PRODUCTS:
+        if plain(operation.function) in PRODUCTS:
             operation.factors.append(Factor(saved, Exact(x)))
 
     def read(self, operation: Operation) -> None:
@@ -106,7 +106,7 @@ class Poles:
             name = plain(operation.function)
             for argument in _at_pole(operation, name):
                 multiplied += self._factors.get(argument, ())
-            if name in _STEPS:
+            if name in STEPS:
                 factors = [*factors, *self._handed_on(name, operation, result)]
         if factors:
             for tensor in tensors_in((result,)):
@@ -120,7 +120,7 @@ class Poles:
         first = next(tensors_in((result,)), None)
         if first is None:
             return
-        arguments = operation.args[:_DENOMINATOR] if name in _QUOTIENTS else (*operation.args, *operation.kwargs.values())
+        arguments = operation.args[:_DENOMINATOR] if name in QUOTIENTS else (*operation.args, *operation.kwargs.values())
         for argument in tensors_in(arguments):
             for factor in self._factors.get(argument, ()):
                 behind = factor.behind(name, argument, first)
@@ -129,17 +129,17 @@ class Poles:
 
 
 def _is_known(name: str) -> bool:
-    return name in _STEPS or name in _POLES
+    return name in STEPS or name in POLES
 
 
 def _at_pole(operation: Operation, name: str) -> Iterator[Tensor]:
     """Yield the arguments in which an operation has a pole."""
-    if name in _POWERS:
+    if name in POWERS:
         exponent = operation.argument(_EXPONENT, "exponent", None)
         if isinstance(exponent, (int, float)) and exponent >= 1:
             return
         yield from tensors_in(operation.args[:1])
-    elif name in _POLES:
-        place = _POLES[name]
+    elif name in POLES:
+        place = POLES[name]
         yield from tensors_in(operation.args[place : place + 1])
         yield from tensors_in(operation.kwargs.values())

@@ -26,6 +26,8 @@ class ModuleSelection:
     """
 
     def __init__(self, model: nn.Module, only: str | Sequence[str] = (), exclude: str | Sequence[str] = ()) -> None:
+        if not isinstance(model, nn.Module):
+            raise UserError(f"a {type(model).__name__} is no model: give an nn.Module")
         self._known: dict[str, bool] = {}
         self._names = [name for name, _ in model.named_modules()]
         self._only, self._exclude = self._patterns("only", only), self._patterns("exclude", exclude)
@@ -40,7 +42,7 @@ class ModuleSelection:
         return known
 
     def _patterns(self, option: str, given: str | Sequence[str]) -> tuple[str, ...]:
-        patterns = (given,) if isinstance(given, str) else tuple(given)
+        patterns = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
         for pattern in patterns:
             if not isinstance(pattern, str):
                 raise UserError(f"{option} = {given!r} is not allowed: use names of modules, with * for any letters")
