@@ -190,20 +190,6 @@ def test_what_the_measuring_steps_change_is_put_back():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"policy": "int3"}, "unknown format 'int3': did you mean int8, int6 or int5"),
-        ({"policy": ("int8", "int4")}, "2 formats are given without a budget: give one format, or budget= and step="),
-        ({"budget": 0.5}, "a budget is given without a step to measure"),
-        ({"budget": -1, "step": lambda: None}, "a budget of -1 bytes is not positive"),
-    ],
-)
-def test_wrong_options(options, said):
-    with pytest.raises(UserError, match=said):
-        actcodec.compiled(Net(), **options)
-
-
 def test_a_budget_where_the_number_of_rows_varies():
     model, plain, x = Net(), Net(), X.clone()
     torch._dynamo.mark_dynamic(x, 0)
