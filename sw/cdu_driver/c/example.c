@@ -65,7 +65,7 @@ static int has_records(void)
 /* Errors after which all jobs are forgotten: no record tells them. */
 static uint32_t fatal_errors(void)
 {
-    return has_records() ? ~(uint32_t)CDU_CHANNEL_COMPLETION_ERRORS_ALL : ~(uint32_t)0;
+    return CDU_CHANNEL_ERRORS_ALL & (has_records() ? ~CDU_CHANNEL_COMPLETION_ERRORS_ALL : ~(uint32_t)0);
 }
 
 /* Forgets all jobs, clears errors and interrupts; returns CDU_BUSY if that takes more than CDU_STOP_POLLS reads. */
@@ -99,8 +99,8 @@ enum cdu_result cdu_open(uint32_t watchdog_cycles)
     channel_write(CDU_CHANNEL_WATCHDOG, watchdog_cycles);
     channel_write(CDU_CHANNEL_INTERRUPT_ENABLE,
                   CDU_CHANNEL_INTERRUPT_ENABLE_JOB_DONE | CDU_CHANNEL_INTERRUPT_ENABLE_ERROR);
+    channel_write(CDU_CHANNEL_ERROR_ENABLE, fatal_errors());
     if (has_records()) {
-        channel_write(CDU_CHANNEL_ERROR_ENABLE, fatal_errors());
         channel_write(CDU_CHANNEL_COMPLETION_KEEP, CDU_CHANNEL_COMPLETION_KEEP_KEEP);
         for (records = CDU_CHANNEL_COMPLETION_WAITING_GET(channel_read(CDU_CHANNEL_COMPLETION)); records; records--)
             channel_write(CDU_CHANNEL_COMPLETION_NEXT, CDU_CHANNEL_COMPLETION_NEXT_TAKE);
