@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cdu_spec.config_rules import DMA_DRIVER
+
 #: Folder of the sources. They include the header of the unit ``tiny``, and each other by the names on the left.
 SOURCES = Path(__file__).parent / "c"
-_OF_ENGINE = {"dma.h": "cdu_dma.h", "dma.c": "cdu_dma.c"}
+_OF_ENGINE = {f"dma{ending}": f"{DMA_DRIVER}{ending}" for ending in (".h", ".c")}
 _OF_REGISTERS = {"example.c": "cdu_example.c"}
 _HEADER = "tiny.h"
 
@@ -29,5 +31,5 @@ def c_files(unit: str, dma: bool) -> dict[str, str]:
         text = (SOURCES / source).read_text(encoding="utf-8")
         for old, new in replaced.items():
             text = text.replace(f'"{old}"', f'"{new}"')
-        files[delivered] = text.replace("see dma.h", "see cdu_dma.h")
+        files[delivered] = text.replace("see dma.h", f"see {DMA_DRIVER}.h")
     return files
