@@ -229,6 +229,18 @@ def test_what_is_delivered_gives_the_same_in_a_program(tmp_path, compiler):
     assert done.stdout.split() == [str(job_cycles(*job, 40)), str(job_cycles(*job))]
 
 
+@pytest.mark.parametrize(("clocks", "delivered"), [(("registers",), True), (("packed",), False), (("values", "registers"), False)])
+def test_no_model_is_delivered_where_python_refuses_one(clocks, delivered):
+    clocked = CONFIG.override(dma_bits=0, own_clocks=clocks, reset_kind="async")
+    assert bool(cycles_files(clocked, "mine")) == delivered
+    job = clocked, Channel.COMPRESS, Mode.SFPR, (1, 1, 8, 8), 64
+    if delivered:
+        assert job_cycles(*job) > 0
+        return
+    with pytest.raises(UserError, match="is not modelled: use none, or registers"):
+        job_cycles(*job)
+
+
 def test_what_is_not_there_is_refused_in_a_sentence(monkeypatch):
     job = Mode.SFPR, (1, 1, 8, 8)
     with pytest.raises(UserError, match="has no mode division: use one of sfpr, "):
