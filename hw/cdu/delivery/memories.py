@@ -129,6 +129,11 @@ class Macro:
     liberty: Path | None = None
 
     def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.macro):
+            raise ConfigError(
+                f"macro = {self.macro!r} is not allowed: use the name of its module, of letters, digits and _, not starting with "
+                "a digit"
+            )
         if min(self.width, self.depth, self.macro_width, self.macro_depth) < 1 or self.macro_depth < self.depth:
             raise ConfigError(
                 f"macro {self.macro} of {self.macro_depth} words cannot hold {self.depth} words of {self.width} bits: use one "
@@ -233,11 +238,11 @@ def read_memories(path: Path) -> Memories:
         tables = tomllib.loads(read_text(path))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the memories of {path}: {reason(error)}") from None
-    listed, latches = tables.get("memory"), tables.pop(LATCHES, False)
-    if set(tables) != {"memory"} or not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-        raise ConfigError(f"{path} is no file of memories: use tables [[memory]]")
+    listed, latches = tables.pop("memory", []), tables.pop(LATCHES, False)
     if not isinstance(latches, bool):
         raise ConfigError(f"{path} has latches = {latches!r}: use true or false")
+    if tables or not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed) or not (listed or latches):
+        raise ConfigError(f"{path} is no file of memories: use tables [[memory]], latches = true, or both")
     macros = [_macro(path, table) for table in listed]
     for size, count in Counter((macro.width, macro.depth) for macro in macros).items():
         if count > 1:

@@ -153,6 +153,11 @@ def test_the_text_with_latches_has_no_warnings(tmp_path):
     [
         ("", "is no file of memories: use tables"),
         ("memory = 3\n", "is no file of memories"),
+        ("latches = false\n", "is no file of memories: use tables .*, latches = true, or both"),
+        ("latches = true\nother = 1\n", "is no file of memories"),
+        ("latches = 1\n", "has latches = 1: use true or false"),
+        (toml().replace("ram_128x24", "my macro"), "macro = 'my macro' is not allowed: use the name of its module"),
+        (toml().replace("ram_128x24", "1r1w"), "macro = '1r1w' is not allowed"),
         ("latches = 1\n" + toml(), "has latches = 1: use true or false"),
         ("[[memory]\n", "cannot read the memories of"),
         (toml(macro_depth=32), "of 32 words cannot hold 64 words"),
@@ -169,6 +174,10 @@ def test_what_a_file_may_not_say(text, message, file):
     with pytest.raises(ConfigError, match=message) as caught:
         read_memories(file(text))
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_may_say_latches_alone(file):
+    assert read_memories(file("latches = true\n")) == Memories(latches=True)
 
 
 def test_a_file_that_is_not_there(tmp_path):
