@@ -1,8 +1,9 @@
 """Crossings between the clocks of a unit, found in its Verilog: every path from one clock's state to a register of another.
 
 Names play no part: Yosys flattens the design, and each register is followed back to the registers, memories and ports that it
-depends on. A memory that is a :class:`~cdu.parts.ram.Ram` has one clock, so it is read as registers, whatever it is made of. A synchroniser, a word that a FIFO's pointers hold still, and a reset are told apart by their structure; anything
-else is a mistake (:data:`LOGIC`).
+depends on. A memory that is a :class:`~cdu.parts.ram.Ram` has one clock, so it is read as registers, whatever it is made of. A
+synchroniser, a word that a FIFO's pointers hold still, and a reset are told apart by their structure; anything else is a
+mistake (:data:`LOGIC`).
 """
 
 from __future__ import annotations

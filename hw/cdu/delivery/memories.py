@@ -131,8 +131,8 @@ class Macro:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.macro):
             raise ConfigError(
-                f"macro = {self.macro!r} is not allowed: use the name of its module, of letters, digits and _, not starting with "
-                "a digit"
+                f"macro = {self.macro!r} is not allowed: use the name of its module, of letters, digits and _, not starting "
+                "with a digit"
             )
         if min(self.width, self.depth, self.macro_width, self.macro_depth) < 1 or self.macro_depth < self.depth:
             raise ConfigError(

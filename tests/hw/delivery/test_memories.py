@@ -177,7 +177,7 @@ def test_what_a_file_may_not_say(text, message, file):
 
 
 def test_a_file_may_say_latches_alone(file):
-    assert read_memories(file("latches = true\n")) == Memories(latches=True)
+    assert read_memories(file("latches = true\n")) == Memories([], latches=True)
 
 
 def test_a_file_that_is_not_there(tmp_path):
