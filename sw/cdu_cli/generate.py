@@ -32,10 +32,10 @@ def generate(
 
     NAME.sdc has the constraints, NAME_equiv.ys proves a mapped netlist equal to NAME.v, NAME_librelane.yaml is LibreLane's
     configuration. For the whole unit also NAME.xml, a component in IP-XACT, NAME.upf, a sketch of the power intent, its
-    registers, NAME.h in C, NAME.rdl in SystemRDL and NAME.svd for debuggers, NAME_tb.sv, a bench of a page, the driver in C:
-    cdu_example.c and, if the unit has a DMA engine, cdu_dma.h and cdu_dma.c, and a performance model in C++, NAME_timing.hpp
-    and the cdu_cycles*.hpp that it includes. NAME is the name of the configuration, or of the block with --block. The bytes
-    are the same on every machine and Python; NAME.json records the Python.
+    registers, NAME.h in C, NAME.rdl in SystemRDL and NAME.svd for debuggers, NAME_tb.sv, a bench of a page, the driver in C,
+    cdu_dma.h and cdu_dma.c, or cdu_example.c if the unit has no DMA engine, and a performance model in C++, NAME_timing.hpp
+    and the cdu_cycles*.hpp that it includes, unless streams have clocks of their own. NAME is the name of the configuration,
+    or of the block with --block. The bytes are the same on every machine and Python; NAME.json records the Python.
     """
     chosen = configuration(config, settings)
     from cdu.delivery import generator

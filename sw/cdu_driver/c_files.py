@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cdu_spec.config_rules import DMA_DRIVER
+
 #: Folder of the sources. They include the header of the unit ``tiny``, and each other by the names on the left.
 SOURCES = Path(__file__).parent / "c"
-_DELIVERED = {"dma.h": "cdu_dma.h", "dma.c": "cdu_dma.c", "example.c": "cdu_example.c"}
+_OF_ENGINE = {f"dma{ending}": f"{DMA_DRIVER}{ending}" for ending in (".h", ".c")}
+_OF_REGISTERS = {"example.c": "cdu_example.c"}
 _HEADER = "tiny.h"
 
 
@@ -18,15 +21,15 @@ def c_files(unit: str, dma: bool) -> dict[str, str]:
     unit
         Name of the generated files.
     dma
-        Whether the unit has a DMA engine: its driver, ``cdu_dma.h`` and ``cdu_dma.c``, is left out without one. The example of
-        a job without the engine, ``cdu_example.c``, is always there.
+        Whether the unit has a DMA engine: its driver, ``cdu_dma.h`` and ``cdu_dma.c``. Without one there is the example of a
+        job, ``cdu_example.c``, whose writes an engine refuses.
     """
-    names = _DELIVERED if dma else {"example.c": _DELIVERED["example.c"]}
+    names = _OF_ENGINE if dma else _OF_REGISTERS
     replaced = {_HEADER: f"{unit}.h"} | names
     files = {}
     for source, delivered in names.items():
         text = (SOURCES / source).read_text(encoding="utf-8")
         for old, new in replaced.items():
             text = text.replace(f'"{old}"', f'"{new}"')
-        files[delivered] = text.replace("see dma.h", "see cdu_dma.h")
+        files[delivered] = text.replace("see dma.h", f"see {DMA_DRIVER}.h")
     return files

@@ -127,7 +127,7 @@ def job_cycles(
         raise UserError(f"unit {config.unit_name} has no coder {coder.label}: use one of {', '.join(config.coders)}")
     if not 1 <= payload_bytes <= _MOST_BYTES:
         raise UserError(f"a payload of {payload_bytes} bytes is not allowed: use 1 to {_MOST_BYTES}")
-    if set(config.own_clocks) - {"registers"}:
+    if not _is_modelled(config):
         raise UserError(f"own_clocks = {', '.join(config.own_clocks)} is not modelled: use none, or registers")
     gmc = mode.has_dct and coder is Coder.GMC
     if gmc and channel is Channel.DECOMPRESS:
@@ -144,7 +144,9 @@ def job_cycles(
 
 
 def cycles_files(config: CduConfig, unit: str) -> dict[str, str]:
-    """Return the text of the model and of the numbers of a unit, by the names of their files beside ``UNIT.v``."""
+    """Return the text of the model and of a unit's numbers, by the names of their files; none for a unit not modelled."""
+    if not _is_modelled(config):
+        return {}
     numbers = [f"    // {name}\n    {_written(value)}," for name, value in _members(_unit(config))]
     header = "\n".join(
         [
@@ -158,6 +160,11 @@ def cycles_files(config: CduConfig, unit: str) -> dict[str, str]:
         ]
     )
     return _sources() | {f"{unit}_timing.hpp": header}
+
+
+def _is_modelled(config: CduConfig) -> bool:
+    """Return whether streams have the clock of the unit."""
+    return not set(config.own_clocks) - {"registers"}
 
 
 def _sources() -> dict[str, str]:

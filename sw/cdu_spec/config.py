@@ -18,6 +18,7 @@ from cdu_spec.config_rules import (
     COMPLETIONS,
     COUNTER_BITS,
     DMA_BITS,
+    DMA_DRIVER,
     DMA_WORDS,
     DUPLEX,
     LONGEST_NAME,
@@ -161,6 +162,11 @@ class CduConfig:
             raise ConfigError(
                 f"name = {written(self.name)} is not allowed: use letters, digits and _, not starting with a digit, "
                 f"{LONGEST_NAME} at most"
+            )
+        if self.name.lower() == DMA_DRIVER:
+            raise ConfigError(
+                f"name = {written(self.name)} is not allowed, for the unit's header would replace the driver's {DMA_DRIVER}.h: "
+                "use another name"
             )
         self._one_of("value_format", [dtype.label for dtype in Dtype])
         self._one_of("scale_bits", SCALE_BITS)

@@ -1,8 +1,9 @@
 """Crossings between the clocks of a unit, found in its Verilog: every path from one clock's state to a register of another.
 
 Names play no part: Yosys flattens the design, and each register is followed back to the registers, memories and ports that it
-depends on. A synchroniser, a word that a FIFO's pointers hold still, and a reset are told apart by their structure; anything
-else is a mistake (:data:`LOGIC`).
+depends on. A memory that is a :class:`~cdu.parts.ram.Ram` has one clock, so it is read as registers, whatever it is made of. A
+synchroniser, a word that a FIFO's pointers hold still, and a reset are told apart by their structure; anything else is a
+mistake (:data:`LOGIC`).
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from cdu_spec.config import CduConfig
 from cdu_tools import yosys
 
 from cdu.delivery.interfaces import clock_pair
+from cdu.delivery.memories import Memories
 
 #: Kinds of crossings: the first of two registers of the receiving clock, fed by a register without logic between them; a
 #: register fed by words of a memory of the other clock; an asynchronous reset; and anything else, which no unit has.
 SYNCHRONISER, DATA, RESET, LOGIC = "synchroniser", "data", "reset", "logic"
 _SCRIPT = """\
 read_verilog design.v
+read_verilog -overwrite ram.v
 hierarchy -check -top {top}
 proc
 flatten
@@ -78,6 +81,7 @@ def crossings(verilog: str, top: str, ports: Sequence[Mapping[str, Any]], config
     with tempfile.TemporaryDirectory(prefix="cdu-crossings-") as folder:
         directory = Path(folder)
         (directory / "design.v").write_text(verilog, encoding="utf-8")
+        (directory / "ram.v").write_text(Memories().module(top, [(1, 1)]), encoding="utf-8")
         yosys.run(_SCRIPT.format(top=top), directory, yosys.writer())
         module = json.loads((directory / "design.json").read_text(encoding="utf-8"))["modules"][top]
     return sorted(_Design(module, ports, config).crossings(), key=lambda crossing: crossing.register)

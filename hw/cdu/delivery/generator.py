@@ -139,7 +139,8 @@ def generate(
         "_librelane.yaml": librelane(name, top_name(name), ports, config),
     }
     if block is None:
-        flows |= {".xml": ipxact(name, top_name(name), about["versions"]["cdu"], ports, config), ".upf": upf(top_name(name))}
+        flows[".xml"] = ipxact(name, top_name(name), about["versions"]["cdu"], ports, config)
+        flows[".upf"] = upf(top_name(name), ports)
     bench = smoke_test(top_name(name), config, about["ports"], about["registers"]) if block is None else None
     core, synth, allowed = core_file(*named), synth_script(*named), waivers(name, top_name(name), text)
     return Generated(name, text, about, core, synth, allowed, header, bench, descriptions, flows)

@@ -16,11 +16,11 @@ from cdu_tools.texts import read_text
 
 from cdu.parts.ram import RAM_MODULE
 
-#: Module of a clock gate in front of latches.
-CLOCK_GATE = "cdu_clock_gate"
-HEAD = f"""\
+#: Module of a clock gate in front of latches, behind the name of the top.
+CLOCK_GATE = "__clock_gate"
+_HEAD = """\
 // A memory with a write and a read port. read_data holds until the next read; no word is read in the cycle that writes it.
-module {RAM_MODULE} #(
+module {module} #(
     parameter integer WIDTH = 64,
     parameter integer DEPTH = 64,
     parameter integer ADDRESS_BITS = 6
@@ -43,7 +43,7 @@ _REGISTERS = """\
 """
 #: A latch holds a bit in less than two thirds of a flip-flop's area. Written data are first held in a register; in the next
 #: cycle the latches of their word are open while the clock is high, so that the word can be read in that cycle.
-_LATCHES = f"""\
+_LATCHES = """\
     wire [WIDTH*DEPTH-1:0] words;
     wire [DEPTH-1:0] chosen = {{{{DEPTH-1{{1'b0}}}}, 1'b1}} << read_address;
     reg [WIDTH-1:0] written;
@@ -60,16 +60,16 @@ _LATCHES = f"""\
         wire open;
         reg [WIDTH-1:0] held;
         assign words[number*WIDTH +: WIDTH] = held;
-        {CLOCK_GATE} gate (.clk(clk), .enable(write_enable && write_address == number), .gated(open));
+        {gate} gate (.clk(clk), .enable(write_enable && write_address == number), .gated(open));
         /* verilator lint_off LATCH */
         always @* if (open) held = written;
         /* verilator lint_on LATCH */
     end
 """
 #: Clock gate: a latch that is open while the clock is low, and an AND. A library's cell can replace it.
-_GATE = f"""
+_GATE = """
 // Lets a pulse of the clock pass where enable is high before it.
-module {CLOCK_GATE} (
+module {gate} (
     input wire clk,
     input wire enable,
     output wire gated
@@ -93,6 +93,11 @@ _CONSTANT = re.compile(r"\d+'[bdh][0-9a-fA-F]+")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _KEYS = {"width": int, "depth": int, "macro": str, "macro_width": int, "macro_depth": int, "pins": dict}
 _OPTIONAL = {"holds": bool, "liberty": str}
+
+
+def head(top: str) -> str:
+    """Return the beginning of the module of all memories in ``top``, up to its ports."""
+    return _HEAD.format(module=f"{top}{RAM_MODULE}")
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,11 @@ class Macro:
     liberty: Path | None = None
 
     def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.macro):
+            raise ConfigError(
+                f"macro = {self.macro!r} is not allowed: use the name of its module, of letters, digits and _, not starting "
+                "with a digit"
+            )
         if min(self.width, self.depth, self.macro_width, self.macro_depth) < 1 or self.macro_depth < self.depth:
             raise ConfigError(
                 f"macro {self.macro} of {self.macro_depth} words cannot hold {self.depth} words of {self.width} bits: use one "
@@ -185,17 +195,18 @@ class Memories:
     latches: bool = False
     found: Counter[tuple[int, int]] = field(default_factory=Counter)
 
-    def module(self, sizes: Sequence[tuple[int, int]]) -> str:
-        """Return the Verilog of the module that all memories of these sizes are instances of; empty if there are none."""
+    def module(self, top: str, sizes: Sequence[tuple[int, int]]) -> str:
+        """Return the Verilog of the module that all memories of these sizes in ``top`` are instances of; empty without any."""
         self.found = Counter(sizes)
         if not sizes:
             return ""
         bound = [macro for macro in self.macros if (macro.width, macro.depth) in self.found]
         others = set(self.found) - {(macro.width, macro.depth) for macro in bound}
-        cells, gate = (_LATCHES, _GATE if others else "") if self.latches else (_REGISTERS, "")
+        latches, clock_gate = (text.format(gate=f"{top}{CLOCK_GATE}") for text in (_LATCHES, _GATE))
+        cells, gate = (latches, clock_gate if others else "") if self.latches else (_REGISTERS, "")
         if not bound:
             body = f"    generate\n{cells}    endgenerate\n" if self.latches else cells
-            return f"{gate}\n{HEAD}{body}endmodule\n"
+            return f"{gate}\n{head(top)}{body}endmodule\n"
         branches = [
             f"if (WIDTH == {macro.width} && DEPTH == {macro.depth}) begin : macros_{macro.width}x{macro.depth}\n"
             f"{_indented(macro.body())}end"
@@ -203,7 +214,7 @@ class Memories:
         ]
         kind = LATCHES if self.latches else "registers"
         choice = " else ".join([*branches, f"begin : {kind}\n{cells}end"])
-        return f"{gate}\n{HEAD}    generate\n{_indented(choice, 8)}    endgenerate\nendmodule\n"
+        return f"{gate}\n{head(top)}    generate\n{_indented(choice, 8)}    endgenerate\nendmodule\n"
 
     def listed(self) -> list[dict[str, Any]]:
         """Return the memories for NAME.json: ``width``, ``depth``, ``ports``, ``count`` and ``macro`` (null for registers)."""
@@ -227,11 +238,11 @@ def read_memories(path: Path) -> Memories:
         tables = tomllib.loads(read_text(path))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the memories of {path}: {reason(error)}") from None
-    listed, latches = tables.get("memory"), tables.pop(LATCHES, False)
-    if set(tables) != {"memory"} or not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-        raise ConfigError(f"{path} is no file of memories: use tables [[memory]]")
+    listed, latches = tables.pop("memory", []), tables.pop(LATCHES, False)
     if not isinstance(latches, bool):
         raise ConfigError(f"{path} has latches = {latches!r}: use true or false")
+    if tables or not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed) or not (listed or latches):
+        raise ConfigError(f"{path} is no file of memories: use tables [[memory]], latches = true, or both")
     macros = [_macro(path, table) for table in listed]
     for size, count in Counter((macro.width, macro.depth) for macro in macros).items():
         if count > 1:

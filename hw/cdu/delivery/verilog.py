@@ -33,7 +33,7 @@ from cdu_tools.progress import Progress, Silent
 
 from cdu.delivery.full_widths import full_widths
 from cdu.delivery.instance_names import named_by_instances
-from cdu.delivery.memories import HEAD, Memories
+from cdu.delivery.memories import Memories, head
 from cdu.delivery.module_heads import CLOCKING, described, with_heads
 from cdu.delivery.netlist_text import plain_names
 from cdu.delivery.reset import WithReset, has_own_reset
@@ -109,7 +109,7 @@ def convert(
     shown
         Receives the parts of the work as they begin.
     """
-    platform, memories, shown = Delivery(), memories or Memories(), shown or Silent()
+    platform, memories, shown = Delivery(name), memories or Memories(), shown or Silent()
     built: Any = component
     ports = _directed_ports(component)
     if config is not None and has_own_reset(config):
@@ -120,12 +120,12 @@ def convert(
     shown.begin(f"{name}: writing the netlist")
     netlist, _ = rtlil.convert_fragment(design, name=name, emit_src=False)
     text, names = plain_names(netlist)
-    ram = memories.module(platform.sizes)
+    ram = memories.module(name, platform.sizes)
     with tempfile.TemporaryDirectory(prefix="cdu-verilog-") as folder:
         directory = Path(folder)
         (directory / "design.il").write_text(shared_modules(text), encoding="utf-8")
         (directory / "full_widths.v").write_text(full_widths(), encoding="utf-8")
-        (directory / "ram.v").write_text(HEAD + "endmodule\n", encoding="utf-8")
+        (directory / "ram.v").write_text(head(name) + "endmodule\n", encoding="utf-8")
         shown.begin(f"{name}: writing Verilog with Yosys")
         yosys.run(_SCRIPT.format(name=name, purge="" if every_name else " -purge"), directory, build or yosys.writer())
         body = (directory / "design.v").read_text(encoding="utf-8")

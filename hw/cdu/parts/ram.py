@@ -7,17 +7,19 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-#: The module that delivered Verilog has for every memory; its parameters are WIDTH, DEPTH and ADDRESS_BITS.
-RAM_MODULE = "cdu_ram_1r1w"
+#: The module that delivered Verilog has for every memory, behind the name of the top; its parameters are WIDTH, DEPTH and
+#: ADDRESS_BITS.
+RAM_MODULE = "__ram_1r1w"
 
 
 class Delivery:
-    """Platform of delivered Verilog: memories are instances of :data:`RAM_MODULE`.
+    """Platform of delivered Verilog: memories are instances of :data:`RAM_MODULE` of the module ``top``.
 
     ``sizes`` has width and depth of every elaborated memory.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, top: str) -> None:
+        self.ram_module = f"{top}{RAM_MODULE}"
         self.sizes: list[tuple[int, int]] = []
 
 
@@ -67,7 +69,7 @@ class Ram(wiring.Component):
         if isinstance(platform, Delivery):
             platform.sizes.append((self.width, self.depth))
             m.submodules.ram = Instance(
-                RAM_MODULE,
+                platform.ram_module,
                 p_WIDTH=self.width,
                 p_DEPTH=self.depth,
                 p_ADDRESS_BITS=len(self.write_address),

@@ -24,7 +24,7 @@ enum cdu_result {
     CDU_OK,
     CDU_NO_UNIT,  /* no unit, another version, or one without mode jpeg-act */
     CDU_NO_SPACE, /* the queue is full, or jobs under way use the shift table */
-    CDU_REFUSED,  /* the counts do not fit together, or there is no CRC in this unit */
+    CDU_REFUSED,  /* the counts do not fit together, or there is no such coder or CRC in this unit */
     CDU_LOST,     /* an error in the data, or a timeout: all jobs are forgotten, start them again */
     CDU_FAILED,   /* an error in the data of this job: start it again; the next ones are not touched */
     CDU_BUSY,     /* all jobs are forgotten, but a source or sink has not ended its packet: let it end, then call cdu_open() */
@@ -37,6 +37,7 @@ struct cdu_job {
     uint32_t scales;                         /* CDU_CHANNEL_MODE_SCALES_PORT, or _REGISTERS: then call cdu_give_scales() */
     uint8_t shifts[64];                      /* 0..7, in the order of the payload */
     uint8_t crc;                             /* 1: the payload has its CRC-32 as four more bytes, in units with payload_crc */
+    uint8_t coder;                           /* CDU_CHANNEL_CODING_CODER_ZVC, or _GMC in units with coder gmc */
 };
 
 /* Result of a job, in units with completions. */
@@ -64,7 +65,7 @@ static int has_records(void)
 /* Errors after which all jobs are forgotten: no record tells them. */
 static uint32_t fatal_errors(void)
 {
-    return has_records() ? ~(uint32_t)CDU_CHANNEL_COMPLETION_ERRORS_ALL : ~(uint32_t)0;
+    return CDU_CHANNEL_ERRORS_ALL & (has_records() ? ~CDU_CHANNEL_COMPLETION_ERRORS_ALL : ~(uint32_t)0);
 }
 
 /* Forgets all jobs, clears errors and interrupts; returns CDU_BUSY if that takes more than CDU_STOP_POLLS reads. */
@@ -98,8 +99,8 @@ enum cdu_result cdu_open(uint32_t watchdog_cycles)
     channel_write(CDU_CHANNEL_WATCHDOG, watchdog_cycles);
     channel_write(CDU_CHANNEL_INTERRUPT_ENABLE,
                   CDU_CHANNEL_INTERRUPT_ENABLE_JOB_DONE | CDU_CHANNEL_INTERRUPT_ENABLE_ERROR);
+    channel_write(CDU_CHANNEL_ERROR_ENABLE, fatal_errors());
     if (has_records()) {
-        channel_write(CDU_CHANNEL_ERROR_ENABLE, fatal_errors());
         channel_write(CDU_CHANNEL_COMPLETION_KEEP, CDU_CHANNEL_COMPLETION_KEEP_KEEP);
         for (records = CDU_CHANNEL_COMPLETION_WAITING_GET(channel_read(CDU_CHANNEL_COMPLETION)); records; records--)
             channel_write(CDU_CHANNEL_COMPLETION_NEXT, CDU_CHANNEL_COMPLETION_NEXT_TAKE);
@@ -113,12 +114,13 @@ enum cdu_result cdu_start(const struct cdu_job *job)
     const uint32_t refusals = CDU_CHANNEL_ERRORS_BAD_JOB | CDU_CHANNEL_ERRORS_QUEUE_FULL | CDU_CHANNEL_ERRORS_BUSY_WRITE;
     const uint32_t status = channel_read(CDU_CHANNEL_STATUS);
     const uint32_t has_crc = cdu_read(CDU_ARRAY) & CDU_ARRAY_PAYLOAD_CRC;
+    const uint32_t built = cdu_read(CDU_MODES);
     uint32_t errors;
     unsigned entry;
 
     if (!CDU_CHANNEL_STATUS_QUEUE_SPACE_GET(status) || CDU_CHANNEL_STATUS_BANK_BUSY_GET(status) >> job->bank & 1u)
         return CDU_NO_SPACE;
-    if (job->crc && !has_crc)
+    if ((job->crc && !has_crc) || !(built & (job->coder == CDU_CHANNEL_CODING_CODER_GMC ? CDU_MODES_GMC : CDU_MODES_ZVC)))
         return CDU_REFUSED;
     for (entry = 0; entry < 64; entry += 8) {
         uint32_t word = 0;
@@ -133,6 +135,8 @@ enum cdu_result cdu_start(const struct cdu_job *job)
     channel_write(CDU_CHANNEL_BEATS, job->beats);
     channel_write(CDU_CHANNEL_ROW_BEATS, job->row_beats);
     channel_write(CDU_CHANNEL_CHANNEL_ROWS, job->channel_rows);
+    if (built & CDU_MODES_GMC)
+        channel_write(CDU_CHANNEL_CODING, CDU_CHANNEL_CODING_CODER(job->coder));
     if (has_crc)
         channel_write(CDU_CHANNEL_PAYLOAD_CRC, job->crc ? CDU_CHANNEL_PAYLOAD_CRC_PRESENT : 0);
     channel_write(CDU_CHANNEL_CONTROL, CDU_CHANNEL_CONTROL_START);

@@ -185,9 +185,9 @@ def clock_sweep(
     runs = {
         (clock_ns, recipe): f"{recipe}_{clock_ns:g}ns" if several else recipe for clock_ns in clocks_ns for recipe in recipes
     }
-    latched = latches.has_latches(verilog)
+    latched = latches.gate_module(verilog)
     files = {
-        **({latches.FILE: latches.techmap(library)} if latched else {}),
+        **({latches.FILE: latches.techmap(library, latched)} if latched else {}),
         "design.v": verilog,
         "macros.v": blackboxes(macros),
         "constraints": f"set_driving_cell {_driver(library)}\n",
@@ -207,7 +207,7 @@ def clock_sweep(
         kept=keep,
         libraries=libraries,
         gates=clock_gates.commands(library) if gated else "",
-        boxes=latches.KEPT if latched else "",
+        boxes=latches.KEPT.format(module=latched) if latched else "",
         latches=latches.COMMANDS if latched else "",
     )
     script = prepare + "".join(maps)

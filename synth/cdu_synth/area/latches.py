@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from cdu.delivery.memories import CLOCK_GATE
 
 from cdu_synth.library.liberty import LibertyError, Library
@@ -21,22 +23,21 @@ endmodule
 """
 
 
-def has_latches(verilog: str) -> bool:
-    """Return whether a Verilog text has latches, with gates for their clocks."""
-    return f"module {CLOCK_GATE} (" in verilog
+def gate_module(verilog: str) -> str | None:
+    """Return the module of the gates for the clocks of latches in a Verilog text, None for one without latches."""
+    found = re.search(rf"^module (\w+{CLOCK_GATE}) \(", verilog, re.MULTILINE)
+    return found[1] if found else None
 
 
-def techmap(library: Library) -> str:
-    """Return Verilog for Yosys' ``techmap``. LibertyError for a library without latches or clock gates."""
+def techmap(library: Library, module: str) -> str:
+    """Return Verilog for Yosys' ``techmap``; ``module`` gates clocks. LibertyError for a library without latches or gates."""
     latch, gate = library.latch, library.clock_gate
     if latch is None or latch.latch is None or gate is None or gate.clock_gate is None:
         raise LibertyError(f"library {library.name} has no latch or no clock gate for memories of latches: leave them out")
     pins = gate.clock_gate
     test = f", .{pins.test}(1'b0)" if pins.test else ""
-    return _LATCH.format(name=latch.name, pins=latch.latch) + _GATE.format(
-        module=CLOCK_GATE, name=gate.name, pins=pins, test=test
-    )
+    return _LATCH.format(name=latch.name, pins=latch.latch) + _GATE.format(module=module, name=gate.name, pins=pins, test=test)
 
 
 #: Yosys commands before anything is flattened, and commands for a netlist of gates that are not mapped yet.
-KEPT, COMMANDS = f"blackbox {CLOCK_GATE}\n", f"techmap -map {FILE}\nopt_clean\n"
+KEPT, COMMANDS = "blackbox {module}\n", f"techmap -map {FILE}\nopt_clean\n"

@@ -6,6 +6,8 @@ from collections import Counter
 import pytest
 from cdu.delivery import generator
 from cdu.delivery.crossings import DATA, LOGIC, RESET, SYNCHRONISER, crossings
+from cdu.delivery.memories import SIGNALS, Macro, Memories
+from cdu.parts.ram import RAM_MODULE
 from cdu_spec import CduConfig
 from cdu_spec.config_rules import OWN_CLOCKS
 
@@ -33,6 +35,18 @@ def test_each_fifo_has_its_pointers_its_words_and_a_reset(made):
 
 def test_one_clock_has_no_crossing():
     assert generator.kept(CduConfig()).manifest["crossings"] == []
+
+
+@pytest.mark.parametrize("latches", [False, True])
+def test_what_memories_are_made_of_changes_no_crossing(made, latches):
+    """Macros are not in the text: the memories are taken for registers."""
+    macro = Macro(64, 64, "sram", 64, 64, {signal: signal for signal in SIGNALS})
+    ram = Memories([macro], latches).module(made.top, [(64, 64), (32, 16)])
+    instance = f"{made.top}{RAM_MODULE} #(.WIDTH(64), .DEPTH(64)) ram (.clk(clk));\nendmodule\n"
+    text = re.sub(rf"(^module {made.top} \(.*?)^endmodule\n", rf"\1{instance}", made.verilog, flags=re.MULTILINE | re.DOTALL)
+    assert text != made.verilog
+    found = crossings(text + ram, made.top, made.manifest["ports"], CLOCKED)
+    assert [crossing.entry() for crossing in found] == made.manifest["crossings"]
 
 
 def test_a_path_past_a_synchroniser_is_seen(made):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import tcl
 from cdu.delivery import generator
+from cdu.delivery.upf import upf
 from cdu_spec import CduConfig
 
 #: Commands of UPF in use: whether the first word is a new name, and the options whose words must be names.
@@ -38,6 +39,16 @@ def test_the_power_intent_uses_only_what_it_has_made():
                 assert tcl.inside(word)[1] in named
     assert known <= named
     assert f"set_design_top {made.top}\n" in made.flows[".upf"]
+
+
+@pytest.mark.parametrize("has_idle", [True, False])
+def test_the_power_intent_of_idle_is_that_of_a_unit_with_it(has_idle):
+    """Units with a DMA engine or clocks of their own have none; what is off is idle."""
+    text = upf("cdu_one", [{"name": "irq"}, *([{"name": "idle"}] if has_idle else [])])
+    isolated = [words for words in tcl.commands(text) if words[0] == "set_isolation"]
+    clamps = {words[1]: words[words.index("-clamp_value") + 1] for words in isolated}
+    assert clamps == {"outputs": "0"} | ({"idle": "1"} if has_idle else {})
+    assert ("idle" in text) == has_idle
 
 
 @pytest.mark.parametrize("block", [None, "shift_quantizer"])

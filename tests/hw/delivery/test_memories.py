@@ -1,12 +1,14 @@
 """Memories bound to macros: what a file may say, and a buffer whose macro punishes what the wrapper's rules forbid."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cdu.delivery import generator
+from cdu.delivery import generator, verilog
 from cdu.delivery.memories import Memories, read_memories
+from cdu.parts.ram import Ram
 from cdu_spec.config import CduConfig
 from cdu_spec.config_rules import ConfigError
 from cdu_tools import verilator
@@ -60,11 +62,21 @@ def file(tmp_path):
 def test_registers_are_what_memories_are_by_default():
     made = generator.generate(CduConfig(), "inverse_alignment_buffer")
     assert made.manifest["memories"] == [{"width": 64, "depth": 64, "ports": "1r1w", "count": 1, "macro": None}]
-    assert made.verilog.count("module cdu_ram_1r1w #(") == 1
-    assert "initial" not in made.verilog.partition("module cdu_ram_1r1w")[2]
+    assert made.verilog.count("module cdu_inverse_alignment_buffer__ram_1r1w #(") == 1
+    assert "initial" not in made.verilog.partition("__ram_1r1w #(")[2]
     dct = generator.generate(CduConfig(), "dct")
     assert dct.manifest["memories"] == []
-    assert "cdu_ram_1r1w" not in dct.verilog
+    assert "ram_1r1w" not in dct.verilog
+
+
+@pytest.mark.parametrize("latches", [False, True])
+def test_two_units_in_one_design_share_no_module(latches):
+    """A unit may also be called as the module of memories once was."""
+    tops = ("cdu_one", "cdu_ram_1r1w")
+    texts = [verilog.convert(Ram(8, 4), top, memories=Memories(latches=latches)) for top in tops]
+    one, other = ({*re.findall(r"^module (\w+)", text, re.MULTILINE)} for text in texts)
+    assert len(one) == len(other) == 2 + latches
+    assert not one & other
 
 
 def test_a_unit_lists_all_of_its_memories(file):
@@ -109,7 +121,7 @@ def test_the_buffer_works_on_latches(block, tmp_path, monkeypatch):
     def on_latches(config, name):
         made = generator.generate(config, name, read_memories(Path("latches")))
         assert [memory["macro"] for memory in made.manifest["memories"]] == ["latches"]
-        assert made.verilog.count("cdu_clock_gate gate") == 1
+        assert made.verilog.count(f"{made.top}__clock_gate gate") == 1
         return made
 
     monkeypatch.setattr(generator, "kept", on_latches)
@@ -126,7 +138,7 @@ def test_latches_stand_for_what_a_file_has_no_macro_for(file):
     assert "ram_128x24" not in half.verilog
     bound = generator.generate(CduConfig(), "alignment_buffer", read_memories(path))
     assert {memory["macro"] for memory in bound.manifest["memories"]} == {"ram_128x24"}
-    assert "module cdu_clock_gate" not in bound.verilog
+    assert "module cdu_alignment_buffer__clock_gate" not in bound.verilog
 
 
 @needs_verilator
@@ -141,6 +153,11 @@ def test_the_text_with_latches_has_no_warnings(tmp_path):
     [
         ("", "is no file of memories: use tables"),
         ("memory = 3\n", "is no file of memories"),
+        ("latches = false\n", "is no file of memories: use tables .*, latches = true, or both"),
+        ("latches = true\nother = 1\n", "is no file of memories"),
+        ("latches = 1\n", "has latches = 1: use true or false"),
+        (toml().replace("ram_128x24", "my macro"), "macro = 'my macro' is not allowed: use the name of its module"),
+        (toml().replace("ram_128x24", "1r1w"), "macro = '1r1w' is not allowed"),
         ("latches = 1\n" + toml(), "has latches = 1: use true or false"),
         ("[[memory]\n", "cannot read the memories of"),
         (toml(macro_depth=32), "of 32 words cannot hold 64 words"),
@@ -157,6 +174,10 @@ def test_what_a_file_may_not_say(text, message, file):
     with pytest.raises(ConfigError, match=message) as caught:
         read_memories(file(text))
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_may_say_latches_alone(file):
+    assert read_memories(file("latches = true\n")) == Memories([], latches=True)
 
 
 def test_a_file_that_is_not_there(tmp_path):

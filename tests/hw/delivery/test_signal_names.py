@@ -133,7 +133,7 @@ def test_blocks_ask_for_no_name_that_their_source_does_not_say(asked, block):
 
 
 def elaborated(component):
-    Fragment.get(component, Delivery()).prepare(verilog._directed_ports(component), hierarchy=("made",))
+    Fragment.get(component, Delivery("made")).prepare(verilog._directed_ports(component), hierarchy=("made",))
 
 
 PLAIN = ["a = Signal(3)", "a: object = Signal(3)", "self.a = Signal(3)", "a = Signal(3, name='b')", "a = [Signal(name='b')]"]

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from cdu.delivery import generator, instance_names, module_heads, netlist_text, verilog
 from cdu.delivery.blocks import BLOCKS
-from cdu.parts.ram import RAM_MODULE
 from cdu_spec import CONFIGS, CduConfig
 from cdu_tools import verilator, yosys
 from cdu_tools.errors import MissingToolError
@@ -52,7 +51,7 @@ def test_every_block_is_accepted_by_every_tool(generated, block, tmp_path):
     generated[block].write(tmp_path)
     assert verilator.find().lint(path, top=top) == ""
     modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
-    assert all(re.fullmatch(rf"{top}(__\w+)?|{RAM_MODULE}", module) for module in modules)
+    assert all(re.fullmatch(rf"{top}(__\w+)?", module) for module in modules)
     assert "always @*" not in text
     assert not re.search(r"\\\w*[^\w\s]", text), "a name needs an escape and is no keyword"
     assert not re.search(r"(?<![/*])/(?:[a-z]+/)+", text), "a path"

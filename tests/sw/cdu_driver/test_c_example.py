@@ -9,6 +9,7 @@ import cdu_driver
 import pytest
 from cdu_spec.channel_block import ERROR_FLAGS, JOB_ERRORS
 from cdu_spec.config import CONFIGS
+from cdu_spec.modes import Coder
 from cdu_spec.register_documents import c_header
 from cdu_spec.register_types import Channel
 from cdu_spec.registers import address, read_only_values, register
@@ -25,7 +26,7 @@ void cdu_write(uint32_t address, uint32_t value) { write_hook(address, value); }
 void cdu_wait_interrupt(void) { }
 """
 OK, NO_UNIT, NO_SPACE, REFUSED, LOST, FAILED, BUSY, EMPTY = range(8)
-WRITTEN = ("PAYLOAD_CRC", "CONTROL")
+WRITTEN = ("CODING", "PAYLOAD_CRC", "CONTROL")
 
 
 class Job(ctypes.Structure):
@@ -35,6 +36,7 @@ class Job(ctypes.Structure):
         *((name, ctypes.c_uint32) for name in ("beats", "row_beats", "channel_rows", "bank", "scales")),
         ("shifts", ctypes.c_uint8 * 64),
         ("crc", ctypes.c_uint8),
+        ("coder", ctypes.c_uint8),
     )
 
 
@@ -58,10 +60,10 @@ class Unit:
     def _write(self, place, value):
         self.written.append((place, value))
 
-    def start(self, crc):
-        """Return the result, and the values written to two of the registers."""
+    def start(self, crc=0, coder=Coder.ZVC):
+        """Return the result, and the values written to some of the registers."""
         self.written.clear()
-        result = self.c.cdu_start(ctypes.byref(Job(8, 1, 8, 0, 1, (ctypes.c_uint8 * 64)(), crc)))
+        result = self.c.cdu_start(ctypes.byref(Job(8, 1, 8, 0, 1, (ctypes.c_uint8 * 64)(), crc, coder)))
         names = {address(name, Channel.COMPRESS): name for name in WRITTEN}
         return result, [(names[place], value) for place, value in self.written if place in names]
 
@@ -94,18 +96,27 @@ def test_a_unit_without_crc_gets_no_job_with_one(unit):
     assert plain.start(0) == (OK, [("CONTROL", 1)])
 
 
+@pytest.mark.parametrize("coders", [("zvc",), ("gmc",), ("zvc", "gmc")])
+def test_a_job_names_its_coder_where_there_is_a_choice(unit, coders):
+    made = unit(coders=coders)
+    assert made.c.cdu_open(1000) == OK
+    for coder in Coder:
+        named = [("CODING", coder)] if "gmc" in coders else []
+        assert made.start(coder=coder) == ((OK, [*named, ("CONTROL", 1)]) if coder.label in coders else (REFUSED, []))
+
+
 def of_channel(name):
     return address(name, Channel.COMPRESS)
 
 
 def test_errors_that_records_tell_do_not_interrupt_by_themselves(unit):
-    for completions, loud in ((0, set()), (8, {name for name, _ in ERROR_FLAGS} - set(JOB_ERRORS))):
+    every = {name for name, _ in ERROR_FLAGS}
+    for completions, loud in ((0, every), (8, every - set(JOB_ERRORS))):
         made = unit(completions=completions)
         assert made.c.cdu_open(1000) == OK
         written = dict(made.written)
         assert written.get(of_channel("COMPLETION_KEEP"), 0) == bool(completions)
-        enabled = register("ERROR_ENABLE").unpack(written.get(of_channel("ERROR_ENABLE"), 0))
-        assert {name for name, bit in enabled.items() if bit} == loud
+        assert written[of_channel("ERROR_ENABLE")] == register("ERROR_ENABLE").pack(**dict.fromkeys(loud, 1))
 
 
 @pytest.mark.parametrize(("errors", "result"), [((), OK), (("nonfinite",), OK), (("late_last", "nonfinite"), FAILED)])

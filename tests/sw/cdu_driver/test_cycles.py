@@ -13,6 +13,7 @@ from cdu_driver import Driver, cycles, run
 from cdu_driver.cycles import cycles_files, job_cycles
 from cdu_spec import CduConfig, UserError, geometry
 from cdu_spec.coding import checked
+from cdu_spec.config_rules import OWN_CLOCKS
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import JPEG_GMC, MASK_BYTES, Coder, Mode
 from cdu_spec.mx import MX_FORMATS
@@ -227,6 +228,18 @@ def test_what_is_delivered_gives_the_same_in_a_program(tmp_path, compiler):
     done = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True)
     job = CONFIG, Channel.DECOMPRESS, Mode.SFPR_ZVC, (2, 3, 5, 7), 250
     assert done.stdout.split() == [str(job_cycles(*job, 40)), str(job_cycles(*job))]
+
+
+@pytest.mark.parametrize(("clocks", "delivered"), [(("registers",), True), (("packed",), False), (OWN_CLOCKS, False)])
+def test_no_model_is_delivered_where_python_refuses_one(clocks, delivered):
+    clocked = CONFIG.override(dma_bits=0, own_clocks=clocks, reset_kind="async")
+    assert bool(cycles_files(clocked, "mine")) == delivered
+    job = clocked, Channel.COMPRESS, Mode.SFPR, (1, 1, 8, 8), 64
+    if delivered:
+        assert job_cycles(*job) > 0
+        return
+    with pytest.raises(UserError, match="is not modelled: use none, or registers"):
+        job_cycles(*job)
 
 
 def test_what_is_not_there_is_refused_in_a_sentence(monkeypatch):

@@ -271,6 +271,7 @@ def test_impossible_headers(arguments):
         ({"multiplier_stages": -1}, "use 0 to 1"),
         ({"register_slices": True}, "use a whole number"),
         ({"name": "1x"}, "name = '1x'"),
+        ({"name": "CDU_DMA"}, "name = 'CDU_DMA' is not allowed, for the unit's header would replace the driver's cdu_dma.h"),
         ({"lanes": 8}, "'lanes' is not a parameter"),
     ],
 )

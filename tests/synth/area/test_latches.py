@@ -22,11 +22,11 @@ def memory(name, width, depth, *, latches):
     ports = {"write_enable": 1, "read_enable": 1, "write_address": bits, "read_address": bits, "write_data": width}
     declared = ", ".join(f"input [{size - 1}:0] {port}" for port, size in ports.items())
     joined = ", ".join(f".{port}({port})" for port in ("clk", *ports, "read_data"))
-    parts = Memories(latches=latches).module([(width, depth)]).replace("cdu_ram_1r1w", f"{name}_ram")
+    parts = Memories(latches=latches).module(name, [(width, depth)])
     parameters = f"#(.WIDTH({width}), .DEPTH({depth}), .ADDRESS_BITS({bits}))"
     return (
         f"module {name}(input clk, {declared}, output [{width - 1}:0] read_data);\n"
-        f"  {name}_ram {parameters} ram ({joined});\nendmodule\n{parts}"
+        f"  {name}__ram_1r1w {parameters} ram ({joined});\nendmodule\n{parts}"
     )
 
 

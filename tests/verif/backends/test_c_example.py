@@ -40,6 +40,7 @@ class CJob(ctypes.Structure):
         *((name, ctypes.c_uint32) for name in ("beats", "row_beats", "channel_rows", "bank", "scales")),
         ("shifts", ctypes.c_uint8 * 64),
         ("crc", ctypes.c_uint8),
+        ("coder", ctypes.c_uint8),
     )
 
 
@@ -111,12 +112,13 @@ def example(tmp_path, unit):
 
 def _c_job(job, bank):
     numbers = (job.beats, job.row_beats, job.channel_rows, bank, ScaleSource.REGISTERS)
-    return ctypes.byref(CJob(*numbers, (ctypes.c_uint8 * 64)(*job.shifts)))
+    return ctypes.byref(CJob(*numbers, (ctypes.c_uint8 * 64)(*job.shifts), 0, job.how.coder))
 
 
 def test_the_c_example_compresses_and_recovers(example, unit):
     ports = PORTS[Channel.COMPRESS]
-    pairs = list(jobs_of(4, (Mode.JPEG_ACT,), seed=9, config=RECORDING))  # the program keeps the default coder of a unit
+    pairs = list(jobs_of(4, (Mode.JPEG_ACT,), seed=9, config=EVERYTHING))
+    assert len({job.how.coder for job, _ in pairs}) == 2
     assert example.open(5000) == OK
 
     def start(job, golden, bank):

@@ -164,7 +164,7 @@ def test_every_module_of_a_delivered_file_is_found():
     assert list(found) == ["cdu_dct", "cdu_dct__columns", "cdu_dct__rows", "cdu_dct__transposer"]
     for name, module in found.items():
         assert text.splitlines()[module.first_line - 1].startswith(f"module {name} (")
-    assert RAM_MODULE in modules(generator.kept(CONFIGS["tiny"], "alignment_buffer").verilog)
+    assert f"cdu_alignment_buffer{RAM_MODULE}" in modules(generator.kept(CONFIGS["tiny"], "alignment_buffer").verilog)
 
 
 # Waivers

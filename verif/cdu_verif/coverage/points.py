@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cdu_verif.simulation.coverage import Count
 
-#: Suffix that Verilator adds to the name of a module with other than default parameters: ``cdu_ram_1r1w__A4_D10``.
+#: Suffix that Verilator adds to the name of a module with other than default parameters: ``cdu_tiny__ram_1r1w__A4_D10``.
 _PARAMETERS = re.compile(r"__[A-Z]+[0-9a-z]+(?:_[A-Z]+[0-9a-z]+)*$")
 #: Part of the name of a module that was too long; the rest is a hash.
 _SHORTENED = "__Vhsh"
