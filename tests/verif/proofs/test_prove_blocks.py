@@ -37,6 +37,20 @@ def _changed(pattern, replacement):
     return mutate
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"coders": ("gmc",)}, {"coders": ("zvc", "gmc"), "cdus": 2}, {"modes": ("brc",)}, {"modes": ("sfpr", "mx")}),
+        *({"value_port_bits": 2048, "cdus": 8}, {"value_format": "fp16", "value_port_bits": 128}, {"reciprocal_bits": 16}),
+        *({"completions": 8}, {"own_clocks": ("values",), "reset_kind": "async"}, {"dma_bits": 64, "dma_words": 512}),
+    ],
+    ids=str,
+)
+def test_every_configuration_has_properties_of_all_blocks(given):
+    of_default, found = (catalog.properties(config) for config in (CduConfig(), CduConfig(**given)))
+    assert {one.block.partition("[")[0] for one in found} == {one.block.partition("[")[0] for one in of_default}
+
+
 @needs_provers
 @pytest.mark.parametrize("name", ["hold", "independence", "unasked"])
 def test_stream_rules_are_proven(tmp_path, name):
