@@ -414,16 +414,15 @@ class CduConfig:
     def adapted(self, **values: Any) -> CduConfig:
         """Return :meth:`override`'s copy, in which the other parameters give way to ``values``.
 
-        A value port keeps its rows; coder gmc gets its mode, or leaves if ``modes`` has another; bits of reciprocals, completion
+        A value port keeps its rows; coder gmc gets its mode, or leaves if ``modes`` lacks it; reciprocal bits, completion
         records and clocks that cannot be had are left out.
         """
         wanted, suited = asdict(self) | values, dict[str, Any]()
         if Coder.GMC.label in wanted["coders"] and Mode.JPEG_ACT.label not in wanted["modes"]:
             added = {"modes": (*wanted["modes"], Mode.JPEG_ACT.label)}
             suited |= added if "coders" in values else {"coders": (Coder.ZVC.label,)}
-        if any(Mode.from_label(label).is_affine for label in wanted["modes"]) and self.used_reciprocal_bits < max(
-            RECIPROCAL_BITS
-        ):
+        affine = any(Mode.from_label(label).is_affine for label in wanted["modes"])
+        if affine and self.reciprocal_bits < max(RECIPROCAL_BITS):
             suited["reciprocal_bits"] = 0
         if wanted["dma_bits"]:
             suited |= {"completions": 0, "own_clocks": tuple({"registers"} & set(self.own_clocks))}
@@ -454,6 +453,11 @@ class CduConfig:
             else:
                 values[name] = text
         return self.override(**values)
+
+
+def text_of(value: Any) -> str:
+    """Return a parameter in the form that ``--set`` takes."""
+    return ",".join(map(str, value)) or NOTHING if isinstance(value, tuple) else str(value)
 
 
 def _precision(name: Any) -> dict[str, int]:

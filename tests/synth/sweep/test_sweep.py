@@ -6,7 +6,7 @@ import sys
 from dataclasses import fields
 
 import pytest
-from cdu_spec.config import CduConfig
+from cdu_spec.config import CduConfig, text_of
 from cdu_spec.config_rules import ConfigError
 from cdu_synth.sweep import pareto, space
 from cdu_synth.sweep.run import KeptTrials, run
@@ -72,7 +72,7 @@ def carry_out(tasks, folder, jobs=2):
 def test_every_parameter_can_be_varied():
     for field in fields(CduConfig):
         if field.name != "name":
-            default = space.text_of(getattr(CduConfig(), field.name))
+            default = text_of(getattr(CduConfig(), field.name))
             (point,), _ = space.points(CduConfig(), space.parse([f"{field.name}={default}"]))
             assert point.config == CduConfig()
             assert point.parameters == {field.name: default}
