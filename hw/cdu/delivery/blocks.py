@@ -199,6 +199,17 @@ UNITS = ("array", "dma_array", "clocked_array")
 HALVES = ("compressor", "decompressor")
 
 
+def impossible(config: CduConfig) -> dict[str, str]:
+    """Return the blocks that cannot be built with parameters of a configuration, each with the reason."""
+    found = {}
+    for name in BLOCKS:
+        try:
+            configured(name, config)
+        except ConfigError as error:
+            found[name] = str(error)
+    return found
+
+
 def check_block(name: str, others: Sequence[str] = ()) -> None:
     """Raise ConfigError if there is no block of that name, and it is not among ``others``."""
     known = (*BLOCKS, *others)

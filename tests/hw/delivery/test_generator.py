@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pytest
 from cdu.delivery import generator
-from cdu.delivery.blocks import BLOCKS, changes, configured
+from cdu.delivery.blocks import BLOCKS, changes, configured, impossible
 from cdu_spec import CduConfig
 from cdu_spec.config_rules import ConfigError
 from cdu_tools import cache
@@ -88,3 +88,5 @@ def test_a_block_is_built_without_parameters_that_it_cannot_have(block, given, c
 def test_a_unit_keeps_its_parameters_or_is_refused(given):
     with pytest.raises(ConfigError, match=f"^block dma_array cannot be built: {next(iter(given))} = .* with a DMA engine"):
         configured("dma_array", CduConfig(**given))
+    assert list(impossible(CduConfig(**given))) == ["dma_array"]
+    assert not impossible(CduConfig())
