@@ -20,6 +20,7 @@ from cdu_tools.errors import UserError
 from cdu_verif.formal import affine, axi, binding, properties, sfpr, solver
 from cdu_verif.formal.proof import Verdict, prove
 from cdu_verif.proofs import campaign, catalog
+from cdu_verif.proofs.prove_blocks import ProofSettings
 from tools_here import needs_provers
 
 
@@ -49,6 +50,11 @@ def _changed(pattern, replacement):
 def test_every_configuration_has_properties_of_all_blocks(given):
     of_default, found = (catalog.properties(config) for config in (CduConfig(), CduConfig(**given)))
     assert {one.block.partition("[")[0] for one in found} == {one.block.partition("[")[0] for one in of_default}
+
+
+def test_a_block_without_proofs_is_named(tmp_path):
+    with pytest.raises(ConfigError, match="nothing to prove: dma_array has no proofs itself; use cdu verify, or its parts"):
+        ProofSettings(CduConfig(), tmp_path, ["dma_array"])
 
 
 @needs_provers

@@ -128,6 +128,6 @@ def test_what_is_missing_is_named(monkeypatch):
     ids=str,
 )
 def test_what_the_system_has_otherwise_is_refused(changed):
-    with pytest.raises(UserError, match=f"; leave out {' and '.join(changed)}$"):
+    with pytest.raises(UserError, match=f": leave out {' and '.join(changed)}$"):
         system.configuration(CduConfig(**changed))
     assert system.configuration(CduConfig(dma_bits=64)).dma_bits == 64

@@ -53,9 +53,7 @@ class ProofSettings:
         if not self.properties:
             if self.modules is not None:
                 raise ConfigError(f"--property {self.name!r} is no property of --properties {self.modules}: leave it out")
-            raise ConfigError(
-                f"nothing to prove: no properties of {', '.join(self.blocks)} alone; cdu verify simulates whole units"
-            )
+            raise ConfigError(f"nothing to prove: {', '.join(self.blocks)} has no proofs itself; use cdu verify, or its parts")
         if self.page is not None:
             campaign.check_page(self.page)
         solver.find_programs()

@@ -44,7 +44,7 @@ def configuration(config: CduConfig) -> CduConfig:
     others = [name for name, value in given.items() if value not in (getattr(CduConfig, name), _OWN[name])]
     if others:
         wrong, right = (", ".join(f"{name} = {text_of(values[name])}" for name in others) for values in (given, _OWN))
-        raise UserError(f"{wrong} is not allowed: the system has {right}; leave out {' and '.join(others)}")
+        raise UserError(f"the system has {right}, not {wrong}: leave out {' and '.join(others)}")
     return config.override(**_OWN)
 
 
