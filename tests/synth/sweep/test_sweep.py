@@ -1,14 +1,17 @@
 """Sweeps: the space, the tasks and the processes that carry them out, and Pareto fronts."""
 
+import base64
 import json
 import os
 import sys
+import zlib
 from dataclasses import fields
 
 import pytest
 from cdu_spec.config import CduConfig, text_of
 from cdu_spec.config_rules import ConfigError
 from cdu_synth.sweep import pareto, space
+from cdu_synth.sweep.hardware import Area, Elaboration
 from cdu_synth.sweep.run import KeptTrials, run
 from cdu_synth.sweep.sweep_space import SweepSettings
 from cdu_synth.sweep.task import Trial, perform
@@ -76,6 +79,17 @@ def test_every_parameter_can_be_varied():
             (point,), _ = space.points(CduConfig(), space.parse([f"{field.name}={default}"]))
             assert point.config == CduConfig()
             assert point.parameters == {field.name: default}
+
+
+def test_engine_and_clocks_of_a_unit_are_in_its_hardware():
+    varied = space.parse(["dma_bits=0,64", "own_clocks=none|registers"])
+    points, _ = space.points(CduConfig(modes=("brc",), reset_kind="async"), varied)
+    for block, built in (("array", ["array", "clocked_array", "dma_array", "clocked_array"]), ("dct", ["dct"] * 4)):
+        assert [what["block"] for point in points for what in Elaboration(block).whats(point.config)] == built
+    (what,) = Elaboration("array").whats(points[2].config)
+    made = Elaboration("array").run(what, "")
+    assert Area("array").what(made["sha256"], made["block"])["block"] == "dma_array"
+    assert "module cdu_dma_array" in zlib.decompress(base64.b64decode(made["packed"])).decode()
 
 
 def test_all_combinations_in_order_without_those_that_cannot_be():
