@@ -245,3 +245,6 @@ def test_a_point_that_the_block_is_not_built_with_is_left_out():
     assert len(SweepSettings(CduConfig(), space, block="collector").points[0]) == 3
     with pytest.raises(ConfigError, match="block distributor is built with another value of cdus"):
         SweepSettings(CduConfig(), {"cdus": ["1"]}, block="distributor")
+    points, skipped = SweepSettings(CduConfig(), {"completions": ["0", "8"]}, block="dma_array").points
+    assert [point.config.completions for point in points] == [0]
+    assert skipped[0].reason.startswith("block dma_array cannot be built: completions = 8 is not allowed")
