@@ -220,7 +220,7 @@ class CduConfig:
         if self.dma_bits and set(self.own_clocks) - {"registers"}:
             raise ConfigError(
                 f"own_clocks = {', '.join(self.own_clocks)} is not allowed with a DMA engine, behind which the unit's streams "
-                "are: use registers, or dma_bits = 0"
+                "are: use registers, or no engine"
             )
 
     def _one_of(self, name: str, allowed: Any) -> None:
@@ -417,6 +417,31 @@ class CduConfig:
             values = _precision(values.pop("precision")) | values
         return replace(self, **values)
 
+    def adapted(self, **values: Any) -> CduConfig:
+        """Return :meth:`override`'s copy, in which the other parameters give way to ``values``.
+
+        A value port keeps its rows; coder gmc gets its mode, or leaves if ``modes`` lacks it; reciprocal bits, completion
+        records and clocks that cannot be had are left out.
+        """
+        wanted, suited = asdict(self) | values, dict[str, Any]()
+        if Coder.GMC.label in wanted["coders"] and Mode.JPEG_ACT.label not in wanted["modes"]:
+            added = {"modes": (*wanted["modes"], Mode.JPEG_ACT.label)}
+            suited |= added if "coders" in values else {"coders": (Coder.ZVC.label,)}
+        affine = any(Mode.from_label(label).is_affine for label in wanted["modes"])
+        if affine and self.reciprocal_bits < max(RECIPROCAL_BITS):
+            suited["reciprocal_bits"] = 0
+        if wanted["dma_bits"]:
+            suited |= {"completions": 0, "own_clocks": tuple({"registers"} & set(self.own_clocks))}
+        else:
+            suited["dma_words"] = 0
+        if values.get("own_clocks"):
+            suited["reset_kind"] = "async"
+        elif "reset_kind" in values and values["reset_kind"] != "async":
+            suited["own_clocks"] = ()
+        if "value_format" in values and self.value_port_bits:
+            suited["value_port_bits"] = self.port_beats * LANES * Dtype.from_label(values["value_format"]).bits
+        return self.override(**suited | values)
+
     def override_texts(self, settings: Mapping[str, str]) -> CduConfig:
         """Return a copy with parameters replaced by texts, as given on a command line (``modes=sfpr,brc``)."""
         values: dict[str, Any] = {}
@@ -434,6 +459,11 @@ class CduConfig:
             else:
                 values[name] = text
         return self.override(**values)
+
+
+def text_of(value: Any) -> str:
+    """Return a parameter in the form that ``--set`` takes."""
+    return ",".join(map(str, value)) or NOTHING if isinstance(value, tuple) else str(value)
 
 
 def _precision(name: Any) -> dict[str, int]:

@@ -66,32 +66,27 @@ def several(config: CduConfig) -> CduConfig:
 
 def affine(config: CduConfig) -> CduConfig:
     """Return the configuration with the affine modes, if it has none: without one there is nothing to quantise."""
-    return config if config.has_affine else config.override(modes=(*config.modes, *(mode.label for mode in AFFINE_MODES)))
+    return config if config.has_affine else config.adapted(modes=(*config.modes, *(mode.label for mode in AFFINE_MODES)))
 
 
 def ranged(config: CduConfig) -> CduConfig:
     """Return the configuration with the modes whose blocks have ranges, if it has none."""
-    if config.has_ranges:
-        return config
-    return config.override(modes=(*config.modes, *(mode.label for mode in RANGED_MODES)))
+    return config if config.has_ranges else config.adapted(modes=(*config.modes, *(mode.label for mode in RANGED_MODES)))
 
 
 def with_gmc(config: CduConfig) -> CduConfig:
     """Return the configuration with the coder GMC, and its mode, if it has none."""
-    if config.has_gmc:
-        return config
-    modes = config.modes if config.has_dct else (*config.modes, Mode.JPEG_ACT.label)
-    return config.override(modes=modes, coders=(*config.coders, Coder.GMC.label))
+    return config if config.has_gmc else config.adapted(coders=(*config.coders, Coder.GMC.label))
 
 
 def with_dma(config: CduConfig) -> CduConfig:
     """Return the configuration with a DMA engine, if it has none."""
-    return config if config.dma_bits else config.override(dma_bits=_DMA_BITS)
+    return config if config.dma_bits else config.adapted(dma_bits=_DMA_BITS)
 
 
 def with_clocks(config: CduConfig) -> CduConfig:
     """Return the configuration with clocks of its ports, if it has none."""
-    return config if config.own_clocks else config.override(own_clocks=OWN_CLOCKS, reset_kind="async")
+    return config if config.own_clocks else config.adapted(own_clocks=OWN_CLOCKS[:1] if config.dma_bits else OWN_CLOCKS)
 
 
 #: Width of the memory port of blocks whose configuration has no DMA engine.
@@ -115,7 +110,8 @@ _NEEDED: Mapping[str, Callable[[CduConfig], CduConfig]] = {
     "lane_decoder": with_gmc,
     "distributor": several,
     "gatherer": several,
-    "dma_array": with_dma,
+    # A whole unit keeps the parameters that it was given.
+    "dma_array": lambda config: config.override(dma_bits=config.dma_bits or _DMA_BITS),
     "clocked_array": with_clocks,
     "axi_read_master": with_dma,
     "axi_write_master": with_dma,
@@ -123,8 +119,14 @@ _NEEDED: Mapping[str, Callable[[CduConfig], CduConfig]] = {
 
 
 def configured(name: str, config: CduConfig) -> CduConfig:
-    """Return the configuration that a block is built with: the given one, with the features that the block needs."""
-    return _NEEDED[name](config) if name in _NEEDED else config
+    """Return the configuration that a block is built with: the given one, with the features that the block needs.
+
+    Raises ConfigError for a block that cannot be built with parameters of this configuration.
+    """
+    try:
+        return _NEEDED[name](config) if name in _NEEDED else config
+    except ConfigError as error:
+        raise ConfigError(f"block {name} cannot be built: {error}") from None
 
 
 def changes(name: str, config: CduConfig) -> dict[str, Any]:
@@ -179,7 +181,7 @@ _COMPONENTS: Mapping[str, Callable[[CduConfig], Component]] = {
     "control": Control,
     "array": CduArray,
     "dma_array": CduDmaArray,
-    "clocked_array": lambda config: top(config),
+    "clocked_array": lambda config: ClockedUnit(config, CduDmaArray(config) if config.dma_bits else CduArray(config)),
     "axi_read_master": lambda config: AxiReadMaster(config.dma_bits // 8, value_bytes=repeated_bytes(config)),
     "axi_write_master": lambda config: AxiWriteMaster(config.dma_bits // 8),
 }
@@ -197,6 +199,17 @@ UNITS = ("array", "dma_array", "clocked_array")
 HALVES = ("compressor", "decompressor")
 
 
+def impossible(config: CduConfig) -> dict[str, str]:
+    """Return the blocks that cannot be built with parameters of a configuration, each with the reason."""
+    found = {}
+    for name in BLOCKS:
+        try:
+            configured(name, config)
+        except ConfigError as error:
+            found[name] = str(error)
+    return found
+
+
 def check_block(name: str, others: Sequence[str] = ()) -> None:
     """Raise ConfigError if there is no block of that name, and it is not among ``others``."""
     known = (*BLOCKS, *others)
@@ -205,7 +218,11 @@ def check_block(name: str, others: Sequence[str] = ()) -> None:
         raise ConfigError(unknown("block", name, known, f"use {allowed}"))
 
 
+def whole(config: CduConfig) -> str:
+    """Return the name of the block that is the whole unit of a configuration."""
+    return "clocked_array" if config.own_clocks else "dma_array" if config.dma_bits else "array"
+
+
 def top(config: CduConfig) -> Component:
     """Return the whole unit of a configuration, with its DMA engine and clocks of its ports if it has them."""
-    unit = CduDmaArray(config) if config.dma_bits else CduArray(config)
-    return ClockedUnit(config, unit) if config.own_clocks else unit
+    return _COMPONENTS[whole(config)](config)

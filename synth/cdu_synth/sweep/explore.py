@@ -75,7 +75,7 @@ def explore(
             if made is None or one.refused is not None:
                 second.append([])
             else:
-                what = area.what(made["sha256"])
+                what = area.what(made["sha256"], made["block"])
                 second.append([Trial(area, versions[area.name], what, _label(one.point), made["packed"])])
         _measure(explored, second, workers, kept, observer)
     return explored, versions

@@ -12,11 +12,13 @@ from functools import lru_cache
 from typing import Any
 
 from cdu.delivery import generator, verilog
+from cdu.delivery.blocks import whole
 from cdu_spec.config import CduConfig
 from cdu_tools import yosys
 from cdu_tools.sources import sources_sha256
 
 from cdu_synth.area import flow
+from cdu_synth.area.block_selection import UNIT
 from cdu_synth.area.recipes import CLOCK_NS, RECIPES, check_clock, check_recipes
 from cdu_synth.library import liberty, pdk
 
@@ -26,9 +28,9 @@ _HEAD = re.compile(r"\A(//.*\n)+\n*")
 
 @dataclass(frozen=True)
 class Elaboration:
-    """Measure ``verilog``: the text of a block, without the comment at its top, compressed, and its checksum.
+    """Measure ``verilog``: the text of a block, without the comment at its top, compressed, its checksum, and the block.
 
-    ``block`` is a name from :data:`cdu.delivery.blocks.BLOCKS`; ``array`` is the unit.
+    ``block`` is a name from :data:`cdu.delivery.blocks.BLOCKS`; ``array`` is the whole unit, with DMA engine and own clocks.
     """
 
     block: str
@@ -40,12 +42,14 @@ class Elaboration:
 
     def whats(self, config: CduConfig) -> Iterator[dict[str, Any]]:
         """Implement :class:`~cdu_synth.sweep.task.Measure`: all parameters but the name, which only the comment states."""
-        yield {"block": self.block, "config": config.override(name=CduConfig.name).to_dict()}
+        block = whole(config) if self.block == UNIT else self.block
+        yield {"block": block, "config": config.override(name=CduConfig.name).to_dict()}
 
     def run(self, what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
         """Implement :class:`~cdu_synth.sweep.task.Measure`. Raises ConfigError for a block that cannot be built so."""
         text = _HEAD.sub("", generator.generate(CduConfig.from_dict(what["config"]), what["block"]).verilog).encode()
-        return {"sha256": hashlib.sha256(text).hexdigest(), "packed": base64.b64encode(zlib.compress(text)).decode()}
+        packed = base64.b64encode(zlib.compress(text)).decode()
+        return {"sha256": hashlib.sha256(text).hexdigest(), "packed": packed, "block": what["block"]}
 
 
 @dataclass(frozen=True)
@@ -88,17 +92,17 @@ class Area:
             "flow": sources_sha256(*flow.SOURCES),
         }
 
-    def what(self, verilog_sha256: str) -> dict[str, Any]:
-        """Return everything that the cost of a Verilog text depends on."""
+    def what(self, verilog_sha256: str, block: str) -> dict[str, Any]:
+        """Return everything that the cost of a block's Verilog text depends on."""
         chosen = {"clock_ns": self.clock_ns, "recipes": list(self.recipes)}
-        return {"verilog_sha256": verilog_sha256, "block": self.block, **chosen}
+        return {"verilog_sha256": verilog_sha256, "block": block, **chosen}
 
     def run(self, what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
         """Synthesise the packed text of an :class:`Elaboration`."""
         text = zlib.decompress(base64.b64decode(attachment))
         assert hashlib.sha256(text).hexdigest() == what["verilog_sha256"], "the text is not the one that was generated"
         build, library = yosys.engine(self.engine), _library(self.library)
-        top = verilog.top_name(self.block)
+        top = verilog.top_name(what["block"])
         costs = flow.synthesise(text.decode(), top, library, self.clock_ns, build, recipes=self.recipes)
         cost = flow.choose(costs, self.clock_ns)
         return asdict(cost) | {"mhz": cost.mhz}

@@ -46,7 +46,7 @@ def figures(area: _Result, rate: _Result, ratio: _Result) -> dict[str, float]:
     """Return the figures of merit that follow from the measurements of a point.
 
     Throughput is the rate of the slower direction at the highest clock of the netlist; both refer to the same hardware only
-    when the area is that of the block ``array``.
+    when the area is that of the block ``array``, whose rate has neither DMA engine nor own clocks.
     """
     found: dict[str, float] = {}
     if area:

@@ -8,9 +8,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
-from cdu_spec.config import NOTHING, CduConfig
+from cdu_spec.config import CduConfig, text_of
 from cdu_spec.config_rules import ConfigError
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError, reason
@@ -102,11 +101,6 @@ def points(base: CduConfig, space: Space, sample: int | None = None, seed: int =
         else:
             found[config] = SweepPoint({name: text_of(getattr(config, name)) for name in space}, config)
     return list(found.values()), skipped
-
-
-def text_of(value: Any) -> str:
-    """Return a parameter in the form that ``--set`` takes."""
-    return ",".join(map(str, value)) or NOTHING if isinstance(value, tuple) else str(value)
 
 
 def _combination(space: Space, number: int) -> dict[str, str]:

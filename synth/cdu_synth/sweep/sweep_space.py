@@ -97,13 +97,17 @@ class SweepSettings:
     def points(self) -> tuple[list[SweepPoint], list[Skipped]]:
         """Return the points to measure, and the combinations that are no configuration or that the block is not built with."""
         found, skipped = points(self.config, self.space, self.sample, self.seed)
-        others = [changes(self.block, point.config).keys() & self.space.keys() for point in found]
-        skipped += [
-            Skipped(point.parameters, f"block {self.block} is built with another value of {', '.join(sorted(names))}")
-            for point, names in zip(found, others, strict=True)
-            if names
-        ]
-        return [point for point, names in zip(found, others, strict=True) if not names], skipped
+        reasons = [self._unbuilt(point) for point in found]
+        skipped += [Skipped(point.parameters, why) for point, why in zip(found, reasons, strict=True) if why]
+        return [point for point, why in zip(found, reasons, strict=True) if not why], skipped
+
+    def _unbuilt(self, point: SweepPoint) -> str:
+        """Return the reason why the block is not built with the values of a point; empty if it is."""
+        try:
+            names = changes(self.block, point.config).keys() & self.space.keys()
+        except ConfigError as error:
+            return str(error)
+        return f"block {self.block} is built with another value of {', '.join(sorted(names))}" if names else ""
 
     @property
     def synthesis(self) -> Area | None:

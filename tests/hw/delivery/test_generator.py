@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pytest
 from cdu.delivery import generator
-from cdu.delivery.blocks import BLOCKS, changes, configured
+from cdu.delivery.blocks import BLOCKS, changes, configured, impossible
 from cdu_spec import CduConfig
 from cdu_spec.config_rules import ConfigError
 from cdu_tools import cache
@@ -66,3 +66,27 @@ def test_a_distributor_has_two_cdus():
     assert changes("distributor", CduConfig()) == {"cdus": 2}
     assert changes("distributor", CduConfig(cdus=3)) == {}
     assert changes("tiny", CduConfig()) == {}
+
+
+@pytest.mark.parametrize(
+    ("block", "given", "changed"),
+    [
+        ("range_finder", {"reciprocal_bits": 12}, {"reciprocal_bits": 0}),
+        ("axi_read_master", {"completions": 8}, {"dma_bits": 128, "completions": 0}),
+        ("axi_write_master", {"own_clocks": ("values",), "reset_kind": "async"}, {"dma_bits": 128, "own_clocks": ()}),
+        ("clocked_array", {"dma_bits": 64}, {"own_clocks": ("registers",), "reset_kind": "async"}),
+        ("lane_encoder", {"modes": ("brc",)}, {"modes": ("jpeg-act", "brc"), "coders": ("zvc", "gmc")}),
+    ],
+)
+def test_a_block_is_built_without_parameters_that_it_cannot_have(block, given, changed):
+    config = CduConfig(**given)
+    own = changed | ({"modes": configured(block, config).modes} if block == "range_finder" else {})
+    assert configured(block, config) == config.override(**own)
+
+
+@pytest.mark.parametrize("given", [{"completions": 8}, {"own_clocks": ("values",), "reset_kind": "async"}], ids=str)
+def test_a_unit_keeps_its_parameters_or_is_refused(given):
+    with pytest.raises(ConfigError, match=f"^block dma_array cannot be built: {next(iter(given))} = .* with a DMA engine"):
+        configured("dma_array", CduConfig(**given))
+    assert list(impossible(CduConfig(**given))) == ["dma_array"]
+    assert not impossible(CduConfig())

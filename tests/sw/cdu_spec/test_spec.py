@@ -315,3 +315,24 @@ def test_names_of_units_are_different_and_short():
     assert max(map(len, names)) > 40, "nothing is near the limit"
     long = CONFIGS["universal"].override(duplex="half", coders=("zvc", "gmc"), modes=tuple(labels[1:]), rounding="trunc")
     assert re.fullmatch(r"universal_[0-9a-f]{12}", long.unit_name)
+
+
+@pytest.mark.parametrize(
+    ("given", "values", "others"),
+    [
+        ({"coders": ("gmc",)}, {"modes": ("sfpr",)}, {"coders": ("zvc",)}),
+        ({"modes": ("brc",)}, {"coders": ("gmc",)}, {"modes": ("jpeg-act", "brc")}),
+        ({"reciprocal_bits": 16}, {"modes": ("actnn",)}, {"reciprocal_bits": 0}),
+        ({"reciprocal_bits": 24}, {"modes": ("actnn",)}, {}),
+        ({"value_port_bits": 2048}, {"value_format": "fp16"}, {"value_port_bits": 1024}),
+        ({"value_format": "bf16", "value_port_bits": 128}, {"value_format": "fp32"}, {"value_port_bits": 256}),
+        ({"completions": 8}, {"dma_bits": 64}, {"completions": 0}),
+        ({"own_clocks": ("registers", "values"), "reset_kind": "async"}, {"dma_bits": 64}, {"own_clocks": ("registers",)}),
+        ({"dma_bits": 64, "dma_words": 128}, {"dma_bits": 0}, {"dma_words": 0}),
+        ({}, {"own_clocks": ("packed",)}, {"reset_kind": "async"}),
+        ({"own_clocks": ("packed",), "reset_kind": "async"}, {"reset_kind": "sync"}, {"own_clocks": ()}),
+        ({"own_clocks": ("packed",), "reset_kind": "async"}, {"cdus": 2}, {}),
+    ],
+)
+def test_other_parameters_give_way(given, values, others):
+    assert CduConfig(**given).adapted(**values) == CduConfig(**given | values | others)

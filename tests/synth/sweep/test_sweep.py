@@ -1,14 +1,17 @@
 """Sweeps: the space, the tasks and the processes that carry them out, and Pareto fronts."""
 
+import base64
 import json
 import os
 import sys
+import zlib
 from dataclasses import fields
 
 import pytest
-from cdu_spec.config import CduConfig
+from cdu_spec.config import CduConfig, text_of
 from cdu_spec.config_rules import ConfigError
 from cdu_synth.sweep import pareto, space
+from cdu_synth.sweep.hardware import Area, Elaboration
 from cdu_synth.sweep.run import KeptTrials, run
 from cdu_synth.sweep.sweep_space import SweepSettings
 from cdu_synth.sweep.task import Trial, perform
@@ -72,10 +75,21 @@ def carry_out(tasks, folder, jobs=2):
 def test_every_parameter_can_be_varied():
     for field in fields(CduConfig):
         if field.name != "name":
-            default = space.text_of(getattr(CduConfig(), field.name))
+            default = text_of(getattr(CduConfig(), field.name))
             (point,), _ = space.points(CduConfig(), space.parse([f"{field.name}={default}"]))
             assert point.config == CduConfig()
             assert point.parameters == {field.name: default}
+
+
+def test_engine_and_clocks_of_a_unit_are_in_its_hardware():
+    varied = space.parse(["dma_bits=0,64", "own_clocks=none|registers"])
+    points, _ = space.points(CduConfig(modes=("brc",), reset_kind="async"), varied)
+    for block, built in (("array", ["array", "clocked_array", "dma_array", "clocked_array"]), ("dct", ["dct"] * 4)):
+        assert [what["block"] for point in points for what in Elaboration(block).whats(point.config)] == built
+    (what,) = Elaboration("array").whats(points[2].config)
+    made = Elaboration("array").run(what, "")
+    assert Area("array").what(made["sha256"], made["block"])["block"] == "dma_array"
+    assert "module cdu_dma_array" in zlib.decompress(base64.b64decode(made["packed"])).decode()
 
 
 def test_all_combinations_in_order_without_those_that_cannot_be():
@@ -231,3 +245,6 @@ def test_a_point_that_the_block_is_not_built_with_is_left_out():
     assert len(SweepSettings(CduConfig(), space, block="collector").points[0]) == 3
     with pytest.raises(ConfigError, match="block distributor is built with another value of cdus"):
         SweepSettings(CduConfig(), {"cdus": ["1"]}, block="distributor")
+    points, skipped = SweepSettings(CduConfig(), {"completions": ["0", "8"]}, block="dma_array").points
+    assert [point.config.completions for point in points] == [0]
+    assert skipped[0].reason.startswith("block dma_array cannot be built: completions = 8 is not allowed")

@@ -77,6 +77,13 @@ def test_every_shape(tiny, name):
             _compare(name, _tensor(shape, seed), tiny)
 
 
+def test_a_file_with_clocks_and_a_port_for_another_format(tmp_path):
+    (tmp_path / "unit.toml").write_text(
+        'modes = ["brc"]\nown_clocks = ["registers"]\nreset_kind = "async"\nvalue_port_bits = 2048\n', encoding="utf-8"
+    )
+    _compare("brc", _tensor((2, 3, 8, 8)).half(), backend_of(f"rtl:{tmp_path / 'unit.toml'}"))
+
+
 #: Without JPEG, which knows nothing of number formats and is most of what is compiled.
 OF_FORMATS = ("sfpr", "brc", "bypass")
 WITH_JPEG = [pytest.param(name, marks=pytest.mark.campaign) for name in ("jpeg-act", "sfpr+zvc")]

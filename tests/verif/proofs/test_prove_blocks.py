@@ -20,6 +20,7 @@ from cdu_tools.errors import UserError
 from cdu_verif.formal import affine, axi, binding, properties, sfpr, solver
 from cdu_verif.formal.proof import Verdict, prove
 from cdu_verif.proofs import campaign, catalog
+from cdu_verif.proofs.prove_blocks import ProofSettings
 from tools_here import needs_provers
 
 
@@ -35,6 +36,25 @@ def _changed(pattern, replacement):
         return faulty
 
     return mutate
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"coders": ("gmc",)}, {"coders": ("zvc", "gmc"), "cdus": 2}, {"modes": ("brc",)}, {"modes": ("sfpr", "mx")}),
+        *({"value_port_bits": 2048, "cdus": 8}, {"value_format": "fp16", "value_port_bits": 128}, {"reciprocal_bits": 16}),
+        *({"completions": 8}, {"own_clocks": ("values",), "reset_kind": "async"}, {"dma_bits": 64, "dma_words": 512}),
+    ],
+    ids=str,
+)
+def test_every_configuration_has_properties_of_all_blocks(given):
+    of_default, found = (catalog.properties(config) for config in (CduConfig(), CduConfig(**given)))
+    assert {one.block.partition("[")[0] for one in found} == {one.block.partition("[")[0] for one in of_default}
+
+
+def test_a_block_without_proofs_is_named(tmp_path):
+    with pytest.raises(ConfigError, match="nothing to prove: dma_array has no proofs itself; use cdu verify, or its parts"):
+        ProofSettings(CduConfig(), tmp_path, ["dma_array"])
 
 
 @needs_provers

@@ -2,8 +2,11 @@
 
 import pytest
 from cdu_spec.config import CONFIGS, CduConfig
+from cdu_spec.config_rules import ConfigError
 from cdu_verif.blocks import names, record
 from cdu_verif.regression import plan
+from cdu_verif.regression.regression import RunSettings
+from cdu_verif.regression.verify_blocks import VerifySettings
 
 
 def test_sets_that_what_is_pinned_makes_impossible_are_left_out():
@@ -17,6 +20,17 @@ def test_sets_that_what_is_pinned_makes_impossible_are_left_out():
     }
     labels = {run.label for run in plan.runs(CduConfig(), [], full=True, pinned=["modes"])}
     assert "control[counter_bits=32,scale_bits=24,coders=zvc,gmc]" in labels
+
+
+def test_a_block_that_cannot_be_is_left_out_with_the_reason(tmp_path):
+    config = CduConfig(completions=8)
+    (name, why), *others = plan.left_out(config, [], full=True, pinned=["completions"]).items()
+    assert (name, others) == ("dma_array", [])
+    assert name not in {run.block for run in plan.runs(config, [], full=True, pinned=["completions"])}
+    assert why.startswith("completions = 8 is not allowed with a DMA engine")
+    with pytest.raises(ConfigError, match=f"^block dma_array has nothing to run: {why}$"):
+        VerifySettings(config, RunSettings(tmp_path), ["dma_array", "dct"], ["completions"])
+    assert not plan.left_out(CduConfig(), [], full=True)
 
 
 @pytest.mark.parametrize("block", names())

@@ -119,8 +119,15 @@ def test_what_is_missing_is_named(monkeypatch):
         system.processor()
 
 
-@pytest.mark.parametrize("changed", [{"dma_bits": 128}, {"reset_active": "low"}, {"reset_kind": "async"}], ids=str)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"dma_bits": 128}, {"reset_active": "low"}, {"reset_kind": "async"}),
+        {"reset_kind": "async", "own_clocks": ("registers",)},
+    ],
+    ids=str,
+)
 def test_what_the_system_has_otherwise_is_refused(changed):
-    with pytest.raises(UserError, match="leave the parameter out"):
+    with pytest.raises(UserError, match=f": leave out {' and '.join(changed)}$"):
         system.configuration(CduConfig(**changed))
     assert system.configuration(CduConfig(dma_bits=64)).dma_bits == 64

@@ -33,7 +33,7 @@ def _cases() -> Cases:
 def orders(block: str, to_blocks: bool, config: CduConfig) -> list[Property]:
     """Rows leave in the other order, of either buffer."""
     return [
-        _order(block, to_blocks, config.override(cdus=cdus, value_port_bits=0, modes=(Mode.SFPR.label,)), width, depth)
+        _order(block, to_blocks, config.adapted(cdus=cdus, value_port_bits=0, modes=(Mode.SFPR.label,)), width, depth)
         for cdus, width, depth in _BOUNDS
     ]
 

@@ -32,7 +32,7 @@ def _properties(config: CduConfig) -> list[Property]:
             f"encloses_{width}" if width else "encloses",
             "Every value of a block lies between the least and the greatest value that are found for it"
             f"{f'; tiles of {width} blocks' if width else ''}. Values: {1 << free.bit_count()} different ones.",
-            partial(_device, config.override(cdus=cdus, value_port_bits=0)),
+            partial(_device, config.adapted(cdus=cdus, value_port_bits=0)),
             Sby(BOUNDED, depth, partial(ranges.enclosing_harness, beats=cdus, free_of_value=free, width=width)),
         )
         for cdus, width, free, depth in _BOUNDS

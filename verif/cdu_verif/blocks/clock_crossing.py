@@ -19,7 +19,7 @@ _POINTERS = {"written": "fifo.produce_w_gry", "read": "fifo.consume_r_gry"}
 
 
 def _crossing(config: CduConfig) -> BoundDevice:
-    clocked = config.override(own_clocks=("registers",), reset_kind="async")
+    clocked = config.adapted(own_clocks=("registers",), reset_kind="async")
     made = device.of_component(ClockCrossing(1, "registers", "sync", _DEPTH), "clock_crossing", clocked)
     return made.probed(dict.fromkeys(_POINTERS.values(), exact_log2(_DEPTH) + 1))
 

@@ -41,7 +41,7 @@ def _properties(config: CduConfig) -> list[Property]:
     return [
         something_moves("collector", config, 4),
         *(
-            _order(config.override(cdus=cdus, packed_port_bits=bits, modes=(Mode.SFPR.label,)))
+            _order(config.adapted(cdus=cdus, packed_port_bits=bits, modes=(Mode.SFPR.label,)))
             for cdus, bits in ((2, 128), (1, 256))
         ),
     ]

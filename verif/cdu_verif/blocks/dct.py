@@ -30,7 +30,7 @@ WIDTHS = "Each pass is the integer matrix of the specification, rounded half up;
 def transform_properties(block: str, inverse: bool, config: CduConfig) -> list[Property]:
     """Return the properties of either transform that are proven."""
     variants = {
-        config.override(**{name: value}): f"{block}[{name}={value}]"
+        config.adapted(**{name: value}): f"{block}[{name}={value}]"
         for name, value in (("sample_bits", 8), ("sample_bits", 9), ("dct_stages", 1))
     }
     return [

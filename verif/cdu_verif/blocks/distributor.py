@@ -30,7 +30,7 @@ def _cases() -> Cases:
 def lane_order(block: str, config: CduConfig, words: str, harness: Callable[..., str]) -> Property:
     """Return the property that lanes take or give rows in turn; ``words`` is the port with the rows of all lanes."""
     # Two lanes and words of two rows: the smallest array that uses all parts of these blocks.
-    small = config.override(cdus=2, value_port_bits=0, modes=(Mode.SFPR.label,))
+    small = config.adapted(cdus=2, value_port_bits=0, modes=(Mode.SFPR.label,))
 
     def probed() -> BoundDevice:
         device = block_device(block, small)

@@ -29,7 +29,7 @@ def _cases() -> Cases:
 def _properties(config: CduConfig) -> list[Property]:
     # Results are not rounded in this configuration
     modes = tuple(mode.label for mode in JPEG_ACT_MODES)
-    exact = config.override(
+    exact = config.adapted(
         value_format=Dtype.FP32.label, reciprocal_bits=SFPR_RECIPROCAL_BITS, modes=modes, multiplier_stages=0
     )
     made = partial(probed, "inverse_sfpr", exact, sfpr.inverse_probes(exact))

@@ -31,7 +31,7 @@ def _properties(config: CduConfig) -> list[Property]:
         _arithmetic(
             "inverse_shift_quantizer[coders=zvc/gmc]",
             "c = sat12(q * 2**shift), away from 0 by floor(point * 2**shift / 8) where q is not 0",
-            config.override(**CODERS),
+            config.adapted(**CODERS),
         ),
     ]
 

@@ -31,7 +31,7 @@ def _harness(planner: BoundDevice) -> str:
 
 
 def _properties(config: CduConfig) -> list[Property]:
-    narrow = config.override(modes=("sfpr", "brc"), coders=("zvc",))
+    narrow = config.adapted(modes=("sfpr", "brc"), coders=("zvc",))
     return [
         Property(
             "job_planner",

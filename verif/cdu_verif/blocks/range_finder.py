@@ -31,7 +31,7 @@ def _with_ranges(config: CduConfig) -> BoundDevice:
 
 
 def _properties(config: CduConfig) -> list[Property]:
-    wide = config.override(cdus=8, value_port_bits=0)
+    wide = config.adapted(cdus=8, value_port_bits=0)
     return [
         something_moves("range_finder", config, 4),
         Property(

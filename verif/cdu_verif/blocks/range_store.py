@@ -49,7 +49,7 @@ def _properties(config: CduConfig) -> list[Property]:
                 partial(probed, "range_store", chosen, ranges.order_probes(chosen.port_beats)),
                 Sby(INDUCTION, 2, partial(ranges.store_order, beats=chosen.port_beats)),
             )
-            for chosen in (config.override(cdus=cdus, value_port_bits=0) for cdus in (1, 8))
+            for chosen in (config.adapted(cdus=cdus, value_port_bits=0) for cdus in (1, 8))
         ),
     ]
 

@@ -27,7 +27,7 @@ def _cases() -> Cases:
 
 def _properties(config: CduConfig) -> list[Property]:
     # The format whose proof is quick enough for all inputs; the others differ in widths only.
-    exact = config.override(value_format=Dtype.BF16.label, scale_bits=8)
+    exact = config.adapted(value_format=Dtype.BF16.label, scale_bits=8)
     statement = "q = sat8(round_half_even(x * k)), exactly, for all x and k"
     label = f"sfpr[value_format={exact.value_format},scale_bits={exact.scale_bits}]"
     made = partial(block_device, "sfpr", exact)

@@ -73,8 +73,8 @@ def _properties(config: CduConfig) -> list[Property]:
     return [
         something_moves("splitter", config, 4),
         _jobs(config),
-        *(_order(config.override(**chosen), depth) for chosen, depth in _BOUNDS),
-        _mx(config.override(modes=("sfpr", "mx")), _MX_CYCLES),
+        *(_order(config.adapted(**chosen), depth) for chosen, depth in _BOUNDS),
+        _mx(config.adapted(modes=("sfpr", "mx")), _MX_CYCLES),
     ]
 
 

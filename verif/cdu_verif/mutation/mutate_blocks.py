@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdu.delivery.blocks import BLOCKS, check_block
+from cdu.delivery.blocks import BLOCKS, check_block, configured, impossible
 from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
 from cdu_tools.files import check_target, write_whole
@@ -22,7 +22,7 @@ from cdu_verif.simulation import simulators
 
 @dataclass(frozen=True)
 class MutationSettings:
-    """Settings of a mutation campaign. ConfigError for an unknown block.
+    """Settings of a mutation campaign. ConfigError for an unknown block, or one that cannot be built.
 
     Parameters
     ----------
@@ -50,6 +50,7 @@ class MutationSettings:
     def __post_init__(self) -> None:
         for name in self.blocks:
             check_block(name)
+            configured(name, self.config)
         if self.table:
             check_target(self.table)
             _rows(self.table)
@@ -63,7 +64,10 @@ def mutate_blocks(settings: MutationSettings, command: str, progress: Progress |
     simulators.check("verilator")
     shown = progress or Silent()
     scores = []
-    for block in settings.blocks or tuple(BLOCKS):
+    out = impossible(settings.config)
+    for why in () if settings.blocks else out.values():
+        shown.say(f"left out: {why}")
+    for block in settings.blocks or [name for name in BLOCKS if name not in out]:
         shown.begin(block, settings.count)
         place = settings.folder / block
         scores.append(campaign.score(block, settings.config, place, settings.count, settings.seed, lambda fate: shown.step()))

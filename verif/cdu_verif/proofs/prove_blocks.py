@@ -51,7 +51,9 @@ class ProofSettings:
         if self.modules is not None and (self.blocks or self.page is not None):
             raise UserError("--properties are those of the whole unit: use neither --block nor --table with it")
         if not self.properties:
-            raise ConfigError("nothing to prove")
+            if self.modules is not None:
+                raise ConfigError(f"--property {self.name!r} is no property of --properties {self.modules}: leave it out")
+            raise ConfigError(f"nothing to prove: {', '.join(self.blocks)} has no proofs itself; use cdu verify, or its parts")
         if self.page is not None:
             campaign.check_page(self.page)
         solver.find_programs()

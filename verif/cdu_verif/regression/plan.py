@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cdu.delivery.blocks import BLOCKS, check_block
-from cdu_spec.config import CduConfig
+from cdu.delivery.blocks import BLOCKS, check_block, configured
+from cdu_spec.config import CduConfig, text_of
 from cdu_spec.config_rules import ConfigError
 from cdu_spec.modes import JPEG_GMC, Coder, Dtype, Mode
 
@@ -55,7 +55,7 @@ class PlannedRun:
     @property
     def settings(self) -> list[str]:
         """Return the parameters in the form that ``--set`` takes."""
-        return [f"{key}={_text(value)}" for key, value in self.parameters]
+        return [f"{key}={text_of(value)}" for key, value in self.parameters]
 
 
 def runs(config: CduConfig, names: Sequence[str], full: bool, pinned: Sequence[str] = ()) -> list[PlannedRun]:
@@ -66,17 +66,31 @@ def runs(config: CduConfig, names: Sequence[str], full: bool, pinned: Sequence[s
     """
     found: dict[tuple[str, CduConfig], PlannedRun] = {}
     for name in names or list(BLOCKS):
-        check_block(name)
-        tried = record(name)
-        for values in [*tried.quick, *(tried.full if full else ())]:
-            free = {key: value for key, value in values.items() if key not in pinned}
-            try:
-                chosen = config.override(**free)
-            except ConfigError:
-                continue
-            changed = tuple((key, value) for key, value in free.items() if getattr(config, key) != value)
-            found.setdefault((name, chosen), PlannedRun(name, chosen, changed))
+        for one in _tried(name, config, full, pinned):
+            if isinstance(one, PlannedRun):
+                found.setdefault((name, one.config), one)
     return list(found.values())
+
+
+def left_out(config: CduConfig, names: Sequence[str], full: bool, pinned: Sequence[str] = ()) -> dict[str, str]:
+    """Return the blocks among those of :func:`runs` that have no run, each with the reason."""
+    tried = {name: list(_tried(name, config, full, pinned)) for name in names or list(BLOCKS)}
+    return {name: str(found[0]) for name, found in tried.items() if not any(isinstance(one, PlannedRun) for one in found)}
+
+
+def _tried(name: str, config: CduConfig, full: bool, pinned: Sequence[str]) -> Iterator[PlannedRun | ConfigError]:
+    """Yield the runs of a block, and the errors of sets that are no configuration or with which there is no such block."""
+    check_block(name)
+    tried = record(name)
+    for values in [*tried.quick, *(tried.full if full else ())]:
+        free = {key: value for key, value in values.items() if key not in pinned}
+        try:
+            chosen = config.override(**free)
+            configured(name, chosen)
+        except ConfigError as error:
+            yield error
+        else:
+            yield PlannedRun(name, chosen, tuple((key, value) for key, value in free.items() if getattr(config, key) != value))
 
 
 def training_run(config: CduConfig, pinned: Sequence[str] = ()) -> PlannedRun:
@@ -103,7 +117,3 @@ def cover_bins(planned: Sequence[PlannedRun]) -> dict[str, list[str]]:
     """Return the bins of the cover points that a whole regression of these runs must hit."""
     parts = merged(record(run.block).bins(run.config) for run in planned)
     return {point: sorted(names) for point, names in parts.items()}
-
-
-def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -45,8 +45,8 @@ class VerifySettings:
             raise UserError("--steps belongs to --training")
         if self.training and (self.blocks or self.how.tests):
             raise UserError("--training runs the whole unit: it takes neither --block nor --test")
-        if not self.runs:
-            raise ConfigError("nothing to run")
+        if self.blocks and self.left_out:
+            raise ConfigError("; ".join(f"block {name} has nothing to run: {why}" for name, why in self.left_out.items()))
         regression.check_tests(self.runs, self.how.tests)
 
     @property
@@ -55,6 +55,11 @@ class VerifySettings:
         if self.training:
             return [plan.training_run(self.config, self.pinned)]
         return plan.runs(self.config, self.blocks, self.how.full, self.pinned)
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Return the blocks that have no run with these parameters, each with the reason."""
+        return {} if self.training else plan.left_out(self.config, self.blocks, self.how.full, self.pinned)
 
 
 def verify_blocks(settings: VerifySettings, progress: Progress | None = None) -> Report:
@@ -66,6 +71,8 @@ def verify_blocks(settings: VerifySettings, progress: Progress | None = None) ->
     if how.level == regression.PAIRS and not how.tests and not settings.training:
         runs = shares.shared(runs)
     make_folder(how.folder)
+    for name, why in settings.left_out.items():
+        shown.say(f"block {name} is left out: {why}")
     shown.say(f"{len(runs)} simulations with {how.simulator}, seed {how.seed}")
     tests, covered = regression.regress(runs, how, lambda test: shown.say(f"{test.status:4}  {test.group:44} {test.name}"))
     command = how.repeat + "".join(f" --block {name}" for name in settings.blocks) + " --training" * settings.training

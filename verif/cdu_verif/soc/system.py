@@ -12,7 +12,7 @@ from typing import Any
 
 from cdu.delivery import generator
 from cdu.delivery.verilog import convert
-from cdu_spec.config import CduConfig
+from cdu_spec.config import CduConfig, text_of
 from cdu_tools import cache, verilator
 from cdu_tools.compilers import cpp_compiler
 from cdu_tools.distribution import missing
@@ -32,17 +32,19 @@ TOP = "system"
 WORD_BITS = 15
 MEMORY_BYTES = WORD_BYTES << WORD_BITS
 #: Parameters of the unit that the system determines.
-_OWN: dict[str, Any] = {"dma_bits": 8 * WORD_BYTES, "reset_active": "high", "reset_kind": "sync"}
+_OWN: dict[str, Any] = {"dma_bits": 8 * WORD_BYTES, "reset_active": "high", "reset_kind": "sync", "own_clocks": ()}
 
 
 def configuration(config: CduConfig) -> CduConfig:
-    """Return the configuration of the system: with an engine as wide as its memory, and the reset of its processor.
+    """Return the configuration of the system: an engine as wide as its memory, clock and reset of its processor.
 
     Raises UserError for a configuration with other values of these parameters.
     """
-    for name, value in _OWN.items():
-        if (given := getattr(config, name)) not in (getattr(CduConfig, name), value):
-            raise UserError(f"{name} = {given} is not allowed: the system has {value}; leave the parameter out")
+    given = {name: getattr(config, name) for name in _OWN}
+    others = [name for name, value in given.items() if value not in (getattr(CduConfig, name), _OWN[name])]
+    if others:
+        wrong, right = (", ".join(f"{name} = {text_of(values[name])}" for name in others) for values in (given, _OWN))
+        raise UserError(f"the system has {right}, not {wrong}: leave out {' and '.join(others)}")
     return config.override(**_OWN)
 
 

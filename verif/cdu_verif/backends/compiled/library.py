@@ -100,8 +100,8 @@ def unit(config: CduConfig) -> Path:
 
 
 def generated(config: CduConfig) -> UnitDesign:
-    """Return a configuration's design with the harness's reset; it is generated once for each state of the generator."""
-    config = config.override(reset_active="high", reset_kind="sync")
+    """Return a configuration's design with the harness's clock and reset, generated once for each state of the generator."""
+    config = config.adapted(reset_active="high", reset_kind="sync")
     made = generator.kept(config, notify=lambda: _tell(f"generating the Verilog of unit {config.unit_name} (once)"))
     return UnitDesign.of(made.verilog, made.manifest)
 

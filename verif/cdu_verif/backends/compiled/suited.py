@@ -24,7 +24,7 @@ def suited(config: CduConfig, job: Job, channel: Channel, every_format: bool) ->
     Raises UnsuitedUnitError if there is none.
     """
     if every_format:
-        config = config.override(value_format=job.dtype.label)
+        config = config.adapted(value_format=job.dtype.label)
     built: dict[str, object] = {"value_format": config.value_format}
     wanted: dict[str, object] = {"value_format": job.dtype.label}
     if job.mode.has_dct:
