@@ -10,7 +10,7 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -134,6 +134,12 @@ def _file(path: Path, limit: int, mapped: MappedFiles | None) -> Mapping[str, Lo
         raise UserError(f"cannot read {path}: it is no whole {kind} file") from None
 
 
+def _check_names(path: Path, names: Iterable[str]) -> None:
+    """Raise UserError if a tensor of a file in which all have names has the empty one."""
+    if "" in names:
+        raise UserError(f"{path} has a tensor with an empty name: a name has 1 character or more, rename it")
+
+
 def _rest(path: Path, file: BinaryIO, begin: bytes, limit: int) -> bytes:
     """Return all bytes of a pipe; raise UserError for more than the limit."""
     parts, left = [begin], limit - len(begin) + 1
@@ -155,6 +161,7 @@ def _archive(path: Path, whole: bytes | None, limit: int, mapped: MappedFiles | 
         # In the byte order of another machine, the values of the file are not those of the tensors.
         return _torch(path, whole, limit, mapped if order == _ORDER else None)
     keys = [name.removesuffix(".npy") for name in names]
+    _check_names(path, keys)
     check_distinct(f"{path}: array", keys)
     return {key: _member(path, whole, name, limit, mapped) for key, name in zip(keys, names, strict=True)}
 
@@ -197,12 +204,14 @@ def _safetensors(path: Path, whole: bytes | None, limit: int, mapped: MappedFile
     try:
         if whole is not None:
             tensors = torch.load(whole)
+            _check_names(path, tensors)
             return {name: lambda one=one: one for name, one in tensors.items()}  # type: ignore[misc]
         with safe_open(path, "pt") as file:
             names, metadata = list(file.keys()), file.metadata() or {}
     except SafetensorError as error:
         raise UserError(f"cannot read {path}: {_first_line(error)}") from None
 
+    _check_names(path, names)
     _note_left_out(path, "metadata", [key for key in metadata if key != "format"])
 
     def load(name: str) -> Tensor:
@@ -237,13 +246,14 @@ def _torch(path: Path, whole: bytes | None, limit: int, mapped: MappedFiles | No
         return {"": lambda: load(content, str(path))}
     tensors: dict[str, Load] = {}
     others: list[str] = []
-    for name, value in _leaves(content, ""):
+    for name, value in _leaves(content):
         if isinstance(value, torch.Tensor) and name not in tensors:
             tensors[name] = lambda name=name, value=value: load(value, f"tensor {name!r} of {path}")  # type: ignore[misc]
         elif isinstance(value, torch.Tensor):
             raise UserError(f"{path} has two tensors called {name!r}: rename one")
         else:
             others.append(name)
+    _check_names(path, tensors)
     _note_left_out(path, "values that are no tensors", others)
     return tensors
 
@@ -255,13 +265,13 @@ def _note_left_out(path: Path, what: str, names: Sequence[str]) -> None:
         print(f"note: {what} of {path} are left out: {listed}", file=sys.stderr)
 
 
-def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+def _leaves(value: Any, *keys: object) -> Iterator[tuple[str, Any]]:
     """Yield the values in nested dicts and lists, with keys and indices joined by dots as names."""
     if isinstance(value, (Mapping, list, tuple)):
         for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _leaves(inner, f"{name}.{key}" if name else str(key))
+            yield from _leaves(inner, *keys, key)
     else:
-        yield name or "the whole", value
+        yield ".".join(map(str, keys)) if keys else "the whole", value
 
 
 def _checked(tensor: Tensor, what: str, limit: int) -> Tensor:

@@ -59,9 +59,10 @@ def test_safetensors(tmp_path, capsys):
         ({"a": A, "b": B}, ["a", "b"], None),
         ({"model": {"a.w": A}, "list": [B, {"c": A}], "epoch": 3}, ["model.a.w", "list.0", "list.1.c"], "epoch"),
         ([A, B], ["0", "1"], None),
+        ({"": {"a": A}, "a": B}, [".a", "a"], None),
         (torch.nn.Conv2d(1, 2, 3).state_dict(), ["weight", "bias"], None),
     ],
-    ids=["dict", "nested", "list", "state_dict"],
+    ids=["dict", "nested", "list", "empty key", "state_dict"],
 )
 def test_torch(tmp_path, capsys, content, names, left_out):
     torch.save(content, tmp_path / "x.pt")
@@ -127,6 +128,9 @@ def write_bad(folder):
     torch.save({"a": A, "trap": Trap()}, folder / "trap.pt")
     torch.save({}, folder / "none.pt")
     torch.save({"a": {"b": A}, "a.b": A}, folder / "twice.pt")
+    torch.save({"": A, "b": A}, folder / "empty.pt")
+    np.savez(folder / "empty.npz", **{"": A.numpy()})
+    save_file({"": A}, folder / "empty.safetensors")
     torch.save({"a": A}, folder / "whole.pt")
     (folder / "cut.pt").write_bytes((folder / "whole.pt").read_bytes()[:-100])
     np.savez(folder / "whole.npz", a=A.numpy())
@@ -153,6 +157,9 @@ def write_bad(folder):
         ("trap.pt", "it holds more than tensors in dicts and lists"),
         ("none.pt", "holds no tensors"),
         ("twice.pt", "has two tensors called 'a.b'"),
+        ("empty.pt", r"empty\.pt has a tensor with an empty name: a name has 1 character or more, rename it"),
+        ("empty.npz", r"empty\.npz has a tensor with an empty name"),
+        ("empty.safetensors", r"empty\.safetensors has a tensor with an empty name"),
         ("cut.pt", "it is no whole .npz or torch file"),
         ("flipped.npz", "its array 'a.npy' is damaged"),
         ("other.zip", "no whole .npy file"),
