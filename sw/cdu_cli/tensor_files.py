@@ -91,12 +91,13 @@ def read_tensors(sources: Sequence[Path], max_bytes: int | None, mapped: MappedF
             raise UserError(f"{path} holds no tensors")
         return Tensors(loads, "" not in loads, [path])
     merged: dict[str, Load] = {}
+    owners: dict[str, Path] = {}
     for path, prefix in files:
         for name, load in _file(path, limit, mapped).items():
             full = f"{prefix}/{name}" if name else prefix
             if full in merged:
-                raise UserError(f"two tensors would be called {full!r}: rename one of their files")
-            merged[full] = load
+                raise _same_name(full, owners[full], path)
+            merged[full], owners[full] = load, path
     if not merged:
         raise UserError(f"{', '.join(map(str, sources))} hold no tensors")
     return Tensors(merged, True, [path for path, _ in files])
@@ -113,6 +114,21 @@ def files_of(sources: Sequence[Path], suffixes: Sequence[str]) -> Iterator[tuple
             raise UserError(f"the folder {source} has no file that ends with {', '.join(suffixes)}")
         for path in inside:
             yield path, path.relative_to(source).with_suffix("").as_posix()
+
+
+def _same_name(name: str, one: Path, other: Path) -> UserError:
+    return UserError(f"{one} and {other} would both be called {name!r}: rename one, or give them to two commands")
+
+
+def distinct_files(sources: Sequence[Path], suffixes: Sequence[str]) -> list[tuple[Path, str]]:
+    """Return what :func:`files_of` yields; raise UserError for two files of one name."""
+    found = list(files_of(sources, suffixes))
+    owners: dict[str, Path] = {}
+    for path, name in found:
+        if name in owners:
+            raise _same_name(name, owners[name], path)
+        owners[name] = path
+    return found
 
 
 def _file(path: Path, limit: int, mapped: MappedFiles | None) -> Mapping[str, Load]:

@@ -14,8 +14,8 @@ from torch import Tensor
 class Dataset:
     """Training and test images in memory.
 
-    Inputs are float32 (N, C, H, W), contiguous. Targets are class numbers, int64 (N,), for classification (``classes`` > 0), or images,
-    float32 (N, C, H, W) in 0..1, for super-resolution (``classes`` = 0).
+    Inputs are float32 (N, C, H, W), contiguous. Targets are class numbers, int64 (N,), for classification (``classes`` > 0), or
+    images, float32 (N, C, H, W) in 0..1, for super-resolution (``classes`` = 0).
     """
 
     name: str
