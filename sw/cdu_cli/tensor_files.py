@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 #: Endings of the files that are read from a folder.
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pt", ".pth")
-_ZIP_MAGIC = b"PK\x03\x04"
+#: How an archive begins, and one without files.
+_ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+#: How a file of torch's format before 1.6 begins.
+_OLD_TORCH_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9"
 #: A file of safetensors begins with the length of its header, 8 bytes, and the header with a brace.
 _LENGTH_BYTES, _BRACE = 8, b"{"
 #: The file in an archive of torch that other archives do not have.
@@ -139,6 +142,8 @@ def _file(path: Path, limit: int, mapped: MappedFiles | None) -> Mapping[str, Lo
             array = read_numbers(path, file, begin, limit, mapped)
             return {"": lambda: _tensor(path, "", array)}
         is_zip, is_safetensors = begin.startswith(_ZIP_MAGIC), begin[_LENGTH_BYTES:] == _BRACE
+        if begin.startswith(_OLD_TORCH_MAGIC):
+            raise UserError(f"cannot read {path}: it has torch's old format; load it and save it anew with torch.save")
         if not (is_zip or is_safetensors):
             raise UserError(f"cannot read {path}: {_NO_TENSORS}")
         regular = path != STANDARD_INPUT and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
@@ -176,6 +181,10 @@ def _archive(path: Path, whole: bytes | None, limit: int, mapped: MappedFiles | 
     if any(Path(name).name == _TORCH_INDEX for name in names):
         # In the byte order of another machine, the values of the file are not those of the tensors.
         return _torch(path, whole, limit, mapped if order == _ORDER else None)
+    if not names:
+        raise UserError(f"{path} holds no arrays: save some with numpy.savez")
+    if others := [name for name in names if not name.endswith(".npy")]:
+        raise UserError(f"{path} holds {others[0]!r}, which is no array: save arrays alone with numpy.savez")
     keys = [name.removesuffix(".npy") for name in names]
     _check_names(path, keys)
     check_distinct(f"{path}: array", keys)

@@ -127,6 +127,7 @@ def write_bad(folder):
     torch.save(torch.nn.Linear(2, 2), folder / "module.pt")
     torch.save({"a": A, "trap": Trap()}, folder / "trap.pt")
     torch.save({}, folder / "none.pt")
+    torch.save({"a": A}, folder / "old.pt", _use_new_zipfile_serialization=False)
     torch.save({"a": {"b": A}, "a.b": A}, folder / "twice.pt")
     torch.save({"": A, "b": A}, folder / "empty.pt")
     np.savez(folder / "empty.npz", **{"": A.numpy()})
@@ -139,9 +140,10 @@ def write_bad(folder):
     (folder / "flipped.npz").write_bytes(data)
     with zipfile.ZipFile(folder / "other.zip", "w") as archive:
         archive.writestr("readme.txt", "no array")
+    zipfile.ZipFile(folder / "hollow.npz", "w").close()
     with zipfile.ZipFile(folder / "pair.npz", "w") as archive:
         archive.writestr("a.npy", "")
-        archive.writestr("a", "")
+        archive.writestr("a.npy", "")
     save_file({"a": A}, folder / "whole.safetensors")
     whole = (folder / "whole.safetensors").read_bytes()
     (folder / "cut.safetensors").write_bytes(whole[:-1])
@@ -156,13 +158,15 @@ def write_bad(folder):
         ("module.pt", "it holds more than tensors in dicts and lists; save a state_dict"),
         ("trap.pt", "it holds more than tensors in dicts and lists"),
         ("none.pt", "holds no tensors"),
+        ("old.pt", "it has torch's old format; load it and save it anew with torch.save"),
         ("twice.pt", "has two tensors called 'a.b'"),
         ("empty.pt", r"empty\.pt has a tensor with an empty name: a name has 1 character or more, rename it"),
         ("empty.npz", r"empty\.npz has a tensor with an empty name"),
         ("empty.safetensors", r"empty\.safetensors has a tensor with an empty name"),
         ("cut.pt", "it is no whole .npz or torch file"),
         ("flipped.npz", "its array 'a.npy' is damaged"),
-        ("other.zip", "no whole .npy file"),
+        ("other.zip", "holds 'readme.txt', which is no array: save arrays alone with numpy.savez"),
+        ("hollow.npz", r"hollow\.npz holds no arrays: save some with numpy\.savez"),
         ("pair.npz", "pair.npz: array a is given twice"),
         ("cut.safetensors", "cannot read .*cut.safetensors: "),
         ("garbled.safetensors", "cannot read .*garbled.safetensors: "),

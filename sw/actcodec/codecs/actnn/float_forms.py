@@ -115,7 +115,8 @@ class FloatCodec(RandomCodec):
         """Raise UnfitValuesError if a parameter of ``x`` exceeds the 16-bit format."""
         if not all(bool(parameter.isfinite().all()) for parameter in parameters):
             other = "half=bf16" if self.half == "fp16" else f"codec {self.name.removesuffix('-float')}"
-            raise UnfitValuesError(f"values up to {float(x.detach().abs().max()):g} do not fit {self.half}: use {other}")
+            most = float(x.detach().abs().max())
+            raise UnfitValuesError(f"the range of values up to {most:g} does not fit {self.half}: use {other}")
 
 
 @dataclass
