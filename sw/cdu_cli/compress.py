@@ -12,7 +12,6 @@ import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.dqt import DQT_HELP
 from cdu_spec.modes import STREAM_NAMES
-from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
 from cdu_tools.files import STANDARD_INPUT, STANDARD_OUTPUT, check_target, make_folder, scratch_folder, write_parts
 from cdu_tools.mapped import MappedFiles
@@ -38,7 +37,7 @@ from cdu_cli.options import (
 from cdu_cli.progress import ProgressBar
 from cdu_cli.restored_files import check_format, write_tensors
 from cdu_cli.tensor_compression import CASTS, TensorCompression, stored_dtype
-from cdu_cli.tensor_files import SUFFIXES, Tensors, files_of, read_tensors
+from cdu_cli.tensor_files import SUFFIXES, Tensors, distinct_files, read_tensors
 
 if TYPE_CHECKING:
     from actcodec.backends.backend import Backend
@@ -147,8 +146,7 @@ def compress(options: CompressOptions) -> None:
         assert target is not None, "without a folder there is a target"
         write_json(options.json_file, _compress(inputs, target, each, options.max_bytes, files, shown))
         return
-    found = list(files_of(inputs, SUFFIXES))
-    check_distinct("file", [name for _, name in found])
+    found = distinct_files(inputs, SUFFIXES)
     made = {}
     for path, name in found:
         one = output / f"{name}{_SUFFIX}"
@@ -293,8 +291,7 @@ def decompress(
         assert target is not None, "without a folder there is a target"
         write_json(json_file, _decompress(inputs[0], target, chosen, max_bytes, files, shown)[1])
         return
-    found = list(files_of(inputs, (_SUFFIX,)))
-    check_distinct("file", [name for _, name in found])
+    found = distinct_files(inputs, (_SUFFIX,))
     made = {}
     for path, name in found:
         make_folder((output / name).parent)

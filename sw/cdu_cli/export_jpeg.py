@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
 def export_jpeg(
     source: Annotated[
         Path,
-        source_argument("IN.npy|IN.cdu", "Array of float32 or float16, or a bitstream of jpeg-base or jpeg-act"),
+        source_argument("IN.npy|IN.cdu", "Array of float32 or float16, or a bitstream of jpeg-base, jpeg-act or jpeg-gmc"),
     ],
     target: Annotated[Path, target_argument("OUT.jpg", "The image to write")],
     rows: Annotated[

@@ -121,7 +121,7 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except (BitstreamError, OversizeError) as error:
-        raise UserError(f"{path}: {error}") from None
+        raise UserError(f"{path}: {error}".replace("greater max_bytes", "greater --max-bytes")) from None
 
 
 def _stream(file: BinaryIO, begin: bytes, limit: int) -> bytes:

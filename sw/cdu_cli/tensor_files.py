@@ -10,7 +10,7 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 #: Endings of the files that are read from a folder.
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pt", ".pth")
-_ZIP_MAGIC = b"PK\x03\x04"
+#: How an archive begins, and one without files.
+_ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+#: How a file of torch's format before 1.6 begins.
+_OLD_TORCH_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9"
 #: A file of safetensors begins with the length of its header, 8 bytes, and the header with a brace.
 _LENGTH_BYTES, _BRACE = 8, b"{"
 #: The file in an archive of torch that other archives do not have.
@@ -91,12 +94,13 @@ def read_tensors(sources: Sequence[Path], max_bytes: int | None, mapped: MappedF
             raise UserError(f"{path} holds no tensors")
         return Tensors(loads, "" not in loads, [path])
     merged: dict[str, Load] = {}
+    owners: dict[str, Path] = {}
     for path, prefix in files:
         for name, load in _file(path, limit, mapped).items():
             full = f"{prefix}/{name}" if name else prefix
             if full in merged:
-                raise UserError(f"two tensors would be called {full!r}: rename one of their files")
-            merged[full] = load
+                raise _same_name(full, owners[full], path)
+            merged[full], owners[full] = load, path
     if not merged:
         raise UserError(f"{', '.join(map(str, sources))} hold no tensors")
     return Tensors(merged, True, [path for path, _ in files])
@@ -115,6 +119,21 @@ def files_of(sources: Sequence[Path], suffixes: Sequence[str]) -> Iterator[tuple
             yield path, path.relative_to(source).with_suffix("").as_posix()
 
 
+def _same_name(name: str, one: Path, other: Path) -> UserError:
+    return UserError(f"{one} and {other} would both be called {name!r}: rename one, or give them to two commands")
+
+
+def distinct_files(sources: Sequence[Path], suffixes: Sequence[str]) -> list[tuple[Path, str]]:
+    """Return what :func:`files_of` yields; raise UserError for two files of one name."""
+    found = list(files_of(sources, suffixes))
+    owners: dict[str, Path] = {}
+    for path, name in found:
+        if name in owners:
+            raise _same_name(name, owners[name], path)
+        owners[name] = path
+    return found
+
+
 def _file(path: Path, limit: int, mapped: MappedFiles | None) -> Mapping[str, Load]:
     """Return the tensors of one file by name."""
     with opened(path) as file:
@@ -123,6 +142,8 @@ def _file(path: Path, limit: int, mapped: MappedFiles | None) -> Mapping[str, Lo
             array = read_numbers(path, file, begin, limit, mapped)
             return {"": lambda: _tensor(path, "", array)}
         is_zip, is_safetensors = begin.startswith(_ZIP_MAGIC), begin[_LENGTH_BYTES:] == _BRACE
+        if begin.startswith(_OLD_TORCH_MAGIC):
+            raise UserError(f"cannot read {path}: it has torch's old format; load it and save it anew with torch.save")
         if not (is_zip or is_safetensors):
             raise UserError(f"cannot read {path}: {_NO_TENSORS}")
         regular = path != STANDARD_INPUT and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
@@ -132,6 +153,12 @@ def _file(path: Path, limit: int, mapped: MappedFiles | None) -> Mapping[str, Lo
     except _BROKEN:
         kind = ".safetensors" if is_safetensors else ".npz or torch"
         raise UserError(f"cannot read {path}: it is no whole {kind} file") from None
+
+
+def _check_names(path: Path, names: Iterable[str]) -> None:
+    """Raise UserError if a tensor of a file in which all have names has the empty one."""
+    if "" in names:
+        raise UserError(f"{path} has a tensor with an empty name: a name has 1 character or more, rename it")
 
 
 def _rest(path: Path, file: BinaryIO, begin: bytes, limit: int) -> bytes:
@@ -154,7 +181,12 @@ def _archive(path: Path, whole: bytes | None, limit: int, mapped: MappedFiles | 
     if any(Path(name).name == _TORCH_INDEX for name in names):
         # In the byte order of another machine, the values of the file are not those of the tensors.
         return _torch(path, whole, limit, mapped if order == _ORDER else None)
+    if not names:
+        raise UserError(f"{path} holds no arrays: save some with numpy.savez")
+    if others := [name for name in names if not name.endswith(".npy")]:
+        raise UserError(f"{path} holds {others[0]!r}, which is no array: save arrays alone with numpy.savez")
     keys = [name.removesuffix(".npy") for name in names]
+    _check_names(path, keys)
     check_distinct(f"{path}: array", keys)
     return {key: _member(path, whole, name, limit, mapped) for key, name in zip(keys, names, strict=True)}
 
@@ -197,12 +229,14 @@ def _safetensors(path: Path, whole: bytes | None, limit: int, mapped: MappedFile
     try:
         if whole is not None:
             tensors = torch.load(whole)
+            _check_names(path, tensors)
             return {name: lambda one=one: one for name, one in tensors.items()}  # type: ignore[misc]
         with safe_open(path, "pt") as file:
             names, metadata = list(file.keys()), file.metadata() or {}
     except SafetensorError as error:
         raise UserError(f"cannot read {path}: {_first_line(error)}") from None
 
+    _check_names(path, names)
     _note_left_out(path, "metadata", [key for key in metadata if key != "format"])
 
     def load(name: str) -> Tensor:
@@ -237,13 +271,14 @@ def _torch(path: Path, whole: bytes | None, limit: int, mapped: MappedFiles | No
         return {"": lambda: load(content, str(path))}
     tensors: dict[str, Load] = {}
     others: list[str] = []
-    for name, value in _leaves(content, ""):
+    for name, value in _leaves(content):
         if isinstance(value, torch.Tensor) and name not in tensors:
             tensors[name] = lambda name=name, value=value: load(value, f"tensor {name!r} of {path}")  # type: ignore[misc]
         elif isinstance(value, torch.Tensor):
             raise UserError(f"{path} has two tensors called {name!r}: rename one")
         else:
             others.append(name)
+    _check_names(path, tensors)
     _note_left_out(path, "values that are no tensors", others)
     return tensors
 
@@ -255,13 +290,13 @@ def _note_left_out(path: Path, what: str, names: Sequence[str]) -> None:
         print(f"note: {what} of {path} are left out: {listed}", file=sys.stderr)
 
 
-def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+def _leaves(value: Any, *keys: object) -> Iterator[tuple[str, Any]]:
     """Yield the values in nested dicts and lists, with keys and indices joined by dots as names."""
     if isinstance(value, (Mapping, list, tuple)):
         for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _leaves(inner, f"{name}.{key}" if name else str(key))
+            yield from _leaves(inner, *keys, key)
     else:
-        yield name or "the whole", value
+        yield ".".join(map(str, keys)) if keys else "the whole", value
 
 
 def _checked(tensor: Tensor, what: str, limit: int) -> Tensor:

@@ -44,6 +44,12 @@ def scale_exponents(*, multiplier: bool, affine: bool) -> tuple[int, int]:
     return (-inner, SCALE_EXPONENT_LIMIT) if multiplier else (-SCALE_EXPONENT_LIMIT, inner)
 
 
+def check_code_bits(bits: object) -> None:
+    """Raise UserError for anything but a number of :data:`CODE_BITS`."""
+    if not is_whole(bits) or bits not in CODE_BITS:
+        raise UserError(f"bits = {bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
+
+
 class RangeKind(Enum):
     """The range that a step of mode division covers: the channel's, given by its scale, or the block's, given by its header."""
 
@@ -81,14 +87,12 @@ class AffineSettings:
     statistics: bool = False
 
     def __post_init__(self) -> None:
-        if self.bits not in CODE_BITS:
-            raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
-        whole = is_whole(self.step_log2)
-        if not whole or not 0 <= self.step_log2 <= BASE_BITS - self.bits:
+        check_code_bits(self.bits)
+        if not is_whole(self.step_log2, 0, BASE_BITS - self.bits):
             raise UserError(
                 f"step_log2 = {self.step_log2!r} is not allowed with {self.bits} bits: use 0 to {BASE_BITS - self.bits}"
             )
-        if not 0 <= self.seed <= MAX_SEED:
+        if not is_whole(self.seed, 0, MAX_SEED):
             raise UserError(f"seed = {self.seed!r} is not allowed: use 0 to {MAX_SEED}")
 
     @property

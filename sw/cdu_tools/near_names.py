@@ -11,7 +11,7 @@ _MOST_NAMES = 3
 _NEAR = 0.65
 
 
-def advice(name: str, known: Iterable[str], otherwise: str = "") -> str:
+def advice(name: object, known: Iterable[str], otherwise: str = "") -> str:
     """Return what to use in place of an unknown name: ``did you mean dct?``, or ``use dct, idct``.
 
     Parameters
@@ -28,13 +28,13 @@ def advice(name: str, known: Iterable[str], otherwise: str = "") -> str:
     return f"did you mean {either(near)}?" if near else otherwise or f"use {', '.join(by_letters.values())}"
 
 
-def unknown(what: str, name: str, known: Iterable[str], otherwise: str = "") -> str:
+def unknown(what: str, name: object, known: Iterable[str], otherwise: str = "") -> str:
     """Return the message about an unknown name of a kind: ``unknown block 'dtc': did you mean dct?``."""
     return f"unknown {what} {name!r}: {advice(name, known, otherwise)}"
 
 
-def _letters(name: str) -> str:
-    return name.lower().lstrip("-")
+def _letters(name: object) -> str:
+    return str(name).lower().lstrip("-")
 
 
 def either(names: Iterable[str]) -> str:

@@ -68,7 +68,7 @@ CODEC_NAMES = tuple(_CODECS)
 
 def codec_options(name: str) -> dict[str, Any]:
     """Return names and default values of a codec's options; raise UserError for an unknown codec."""
-    if name not in _CODECS:
+    if not isinstance(name, str) or name not in _CODECS:
         raise UserError(unknown("codec", name, _CODECS))
     return {option.name: _default(option) for option in fields(_CODECS[name])}  # type: ignore[arg-type]
 

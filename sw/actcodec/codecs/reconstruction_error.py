@@ -44,12 +44,24 @@ def reconstruction_error(x: Tensor, y: Tensor, release: Callable[[], None] = lam
     least, greatest = inf, -inf
     pieces = (torch.split(tensor.detach().reshape(-1), _PIECE) for tensor in (x, y))
     for one, other in zip(*pieces, strict=True):
-        a, b = one.double(), other.double()
-        same = (a == b) | (a.isnan() & b.isnan())
-        error = torch.where(same, 0.0, (b - a).abs()).nan_to_num(nan=inf)
+        (a, a_low), (b, b_low) = _halves(one), _halves(other)
+        same = ((a == b) & (a_low == b_low)) | (a.isnan() & b.isnan())
+        error = torch.where(same, 0.0, (b - a + (b_low - a_low)).abs()).nan_to_num(nan=inf)
         largest = max(largest, float(error.max()))
         squares += float(error.square().sum())
+        a = a + a_low
         if len(finite := a[a.isfinite()]):
             least, greatest = min(least, float(finite.min())), max(greatest, float(finite.max()))
         release()
     return ReconstructionError(largest, sqrt(squares / x.numel()), max(greatest - least, 0.0))
+
+
+def _halves(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return two float64 tensors whose exact sum is ``x``: integers of 64 bits may have more digits than one of them."""
+    if x.dtype not in (torch.int64, torch.uint64):
+        return x.double(), torch.zeros((), dtype=torch.float64, device=x.device)
+    whole, signed = x.view(torch.int64), x.dtype == torch.int64
+    small = (whole < 2**53) & (whole > (-(2**53) if signed else -1))
+    low = torch.where(small, 0, whole & 0x7FF)
+    high = (whole - low).double()
+    return high if signed else torch.where(whole < 0, high + 2.0**64, high), low.double()

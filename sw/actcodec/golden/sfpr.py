@@ -21,6 +21,7 @@ from cdu_spec.sfpr import (
     VALUE_MIN,
 )
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 from torch import Tensor
 
 from actcodec.golden.checks import require
@@ -165,7 +166,7 @@ def reciprocals(k: Tensor, bits: int = max(RECIPROCAL_BITS)) -> Tensor:
 
 def check_scale_bits(scale_bits: int) -> None:
     """Raise UserError for a width that the hardware cannot be built for."""
-    if scale_bits not in SCALE_BITS:
+    if not is_whole(scale_bits) or scale_bits not in SCALE_BITS:
         raise UserError(f"scale_bits = {scale_bits!r} is not allowed: use {', '.join(map(str, SCALE_BITS))}")
 
 

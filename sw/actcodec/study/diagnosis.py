@@ -29,6 +29,7 @@ from actcodec.policies.few_bits import FewBitsWarning
 from actcodec.policies.policy import Policy, SavedTensor
 from actcodec.saved.statistics import Statistics, TensorRecord, ratio_text, text_table
 from actcodec.study.replay import Replay, StepRecorder
+from actcodec.study.step_script import checked_loss
 from actcodec.training.activation_compression import UncodedWarning, compress_activations
 
 
@@ -226,9 +227,7 @@ class Passes:
                     for known in (FewBitsWarning, UncodedWarning):  # their subject is measured here
                         warnings.simplefilter("ignore", known)
                     loss = self._step()
-            if loss.numel() != 1 or not loss.requires_grad:
-                raise UserError("the step returned no loss that depends on a parameter: return a tensor of one value")
-            return list(torch.autograd.grad(loss.sum(), self.parameters, allow_unused=True)), statistics
+            return list(torch.autograd.grad(checked_loss(loss).sum(), self.parameters, allow_unused=True)), statistics
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from actcodec.policies.recommended import families, measured
 from actcodec.study.compiled_blocks import CompiledBlocks
 from actcodec.study.live_storages import BACKWARD, FORWARD, UPDATE, LiveStorages, StoragePlace
 from actcodec.study.memory_subject import Subject
+from actcodec.study.step_script import checked_loss
 
 NONE, CHECKPOINT, COMPILED, BLOCKS = "none", "checkpoint", "compiled", "compiled-blocks"
 #: The formats of ``actcodec.compiled`` for whole tensors, by the name of their policy.
@@ -158,7 +159,7 @@ def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, bud
         storages.phase = FORWARD
         storages.restart()
         with hooks():
-            loss = subject.loss(*data)
+            loss = checked_loss(subject.loss(*data))
         kept = storages.live - start
         storages.phase = BACKWARD
         loss.backward()
@@ -264,7 +265,7 @@ def _compiled(subject: Subject, count: int | None, optimizer: str, budget: float
     model, make = subject.model, OPTIMIZERS[optimizer]
     with subject.within():
         data = subject.data(count)
-        forward, backward = traced(model, subject.loss, data, subject.mode, budget=budget)
+        forward, backward = traced(model, lambda *given: checked_loss(subject.loss(*given)), data, subject.mode, budget=budget)
         timeline = peak_of(forward.graph, backward.graph, workspace=on_cpu)
         states, update = (0, 0) if make is None else _update(make, model)
     state = _bytes([*model.parameters(), *model.buffers(), *(one for one in data if isinstance(one, Tensor))]) + states

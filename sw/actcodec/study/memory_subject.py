@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from actcodec.graph.torch_private import FakeTensorMode
+from actcodec.study.step_script import names_of
 from actcodec.study.zoo.foreign import Foreign
 
 #: Formats of parameters and data, by name.
@@ -99,32 +98,24 @@ def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32
     The script defines ``model`` and ``step()``, which returns the loss, as for ``cdu check``; for batches of other sizes it
     defines ``batch(count)``, whose result, a tuple, is passed to ``step``. UserError for a script that does not.
     """
-    if not script.is_file():
-        raise UserError(
-            f"cannot read {script}: give a Python file that defines model and step(), or the name of a model of the zoo"
-        )
     mode, before = FakeTensorMode(allow_non_fake_inputs=True), torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
         with mode:
-            names = runpy.run_path(str(script))
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        raise UserError(
-            f"{script} does not run without values: {type(error).__name__}: {error} ({where.filename}, line {where.lineno})"
-        ) from None
+            names = names_of(script, " without values")
     finally:
         torch.set_default_dtype(before)
-    model, step, batch = (names.get(name) for name in ("model", "step", "batch"))
-    if not isinstance(model, nn.Module) or not callable(step):
-        raise UserError(f"{script} does not define a model: let model be a torch.nn.Module, and step() return the loss")
+    batch = names.get("batch")
 
     def data(count: int | None) -> tuple[Any, ...]:
         if batch is None and count is not None:
             raise UserError(f"{script} has one batch only: define batch(count), a tuple of tensors, and let step take them")
-        return () if batch is None else tuple(batch(1 if count is None else count))
+        given = () if batch is None else batch(1 if count is None else count)
+        if not isinstance(given, (tuple, list)):
+            raise UserError(f"batch(count) of {script} returns {type(given).__name__}: return a tuple of tensors")
+        return tuple(given)
 
-    return Subject(script.stem, model, data, step, family, mode, True, dtype, varies=batch is not None)
+    return Subject(script.stem, names["model"], data, names["step"], family, mode, True, dtype, varies=batch is not None)
 
 
 def without_values(model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype | None = None) -> None:

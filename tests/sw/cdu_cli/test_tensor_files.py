@@ -59,9 +59,10 @@ def test_safetensors(tmp_path, capsys):
         ({"a": A, "b": B}, ["a", "b"], None),
         ({"model": {"a.w": A}, "list": [B, {"c": A}], "epoch": 3}, ["model.a.w", "list.0", "list.1.c"], "epoch"),
         ([A, B], ["0", "1"], None),
+        ({"": {"a": A}, "a": B}, [".a", "a"], None),
         (torch.nn.Conv2d(1, 2, 3).state_dict(), ["weight", "bias"], None),
     ],
-    ids=["dict", "nested", "list", "state_dict"],
+    ids=["dict", "nested", "list", "empty key", "state_dict"],
 )
 def test_torch(tmp_path, capsys, content, names, left_out):
     torch.save(content, tmp_path / "x.pt")
@@ -110,7 +111,7 @@ def test_several_files_and_folders(tmp_path):
     equal(found, {"epoch0/x": A, "m/w": A, "y": B})
     assert named
     equal(load(inner)[0], {"x": A})
-    with pytest.raises(UserError, match="two tensors would be called 'x'"):
+    with pytest.raises(UserError, match=r"x\.npy and .*x\.npy would both be called 'x': rename one, or give"):
         load(inner, inner / "x.npy")
     (tmp_path / "hollow").mkdir()
     with pytest.raises(UserError, match=r"hollow has no file that ends with \.npy"):
@@ -126,7 +127,11 @@ def write_bad(folder):
     torch.save(torch.nn.Linear(2, 2), folder / "module.pt")
     torch.save({"a": A, "trap": Trap()}, folder / "trap.pt")
     torch.save({}, folder / "none.pt")
+    torch.save({"a": A}, folder / "old.pt", _use_new_zipfile_serialization=False)
     torch.save({"a": {"b": A}, "a.b": A}, folder / "twice.pt")
+    torch.save({"": A, "b": A}, folder / "empty.pt")
+    np.savez(folder / "empty.npz", **{"": A.numpy()})
+    save_file({"": A}, folder / "empty.safetensors")
     torch.save({"a": A}, folder / "whole.pt")
     (folder / "cut.pt").write_bytes((folder / "whole.pt").read_bytes()[:-100])
     np.savez(folder / "whole.npz", a=A.numpy())
@@ -135,9 +140,10 @@ def write_bad(folder):
     (folder / "flipped.npz").write_bytes(data)
     with zipfile.ZipFile(folder / "other.zip", "w") as archive:
         archive.writestr("readme.txt", "no array")
+    zipfile.ZipFile(folder / "hollow.npz", "w").close()
     with zipfile.ZipFile(folder / "pair.npz", "w") as archive:
         archive.writestr("a.npy", "")
-        archive.writestr("a", "")
+        archive.writestr("a.npy", "")
     save_file({"a": A}, folder / "whole.safetensors")
     whole = (folder / "whole.safetensors").read_bytes()
     (folder / "cut.safetensors").write_bytes(whole[:-1])
@@ -152,10 +158,15 @@ def write_bad(folder):
         ("module.pt", "it holds more than tensors in dicts and lists; save a state_dict"),
         ("trap.pt", "it holds more than tensors in dicts and lists"),
         ("none.pt", "holds no tensors"),
+        ("old.pt", "it has torch's old format; load it and save it anew with torch.save"),
         ("twice.pt", "has two tensors called 'a.b'"),
+        ("empty.pt", r"empty\.pt has a tensor with an empty name: a name has 1 character or more, rename it"),
+        ("empty.npz", r"empty\.npz has a tensor with an empty name"),
+        ("empty.safetensors", r"empty\.safetensors has a tensor with an empty name"),
         ("cut.pt", "it is no whole .npz or torch file"),
         ("flipped.npz", "its array 'a.npy' is damaged"),
-        ("other.zip", "no whole .npy file"),
+        ("other.zip", "holds 'readme.txt', which is no array: save arrays alone with numpy.savez"),
+        ("hollow.npz", r"hollow\.npz holds no arrays: save some with numpy\.savez"),
         ("pair.npz", "pair.npz: array a is given twice"),
         ("cut.safetensors", "cannot read .*cut.safetensors: "),
         ("garbled.safetensors", "cannot read .*garbled.safetensors: "),

@@ -8,11 +8,11 @@ for a reconstructed value. Unlike there, a tensor is one piece without blocks; t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from sys import float_info
 
 import torch
 from cdu_tools.errors import UserError
-from cdu_tools.numbers import is_real
+from cdu_tools.numbers import is_real, is_whole
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -58,13 +58,11 @@ class CuszCodec(ErrorBoundedCodec):
     name = "cusz"
 
     def __post_init__(self) -> None:
-        number = is_real(self.bound)
-        if not (number and isfinite(self.bound) and self.bound > 0):
+        if not is_real(self.bound, 0, float_info.max) or self.bound == 0:
             raise UserError(f"bound = {self.bound!r} is not allowed: use a positive finite number")
         if self.mode not in (ABSOLUTE, RELATIVE):
             raise UserError(f"mode = {self.mode!r} is not allowed: use {ABSOLUTE} or {RELATIVE}")
-        counts = range(MAX_DIMENSIONS + 1)
-        if self.dimensions is not None and (isinstance(self.dimensions, bool) or self.dimensions not in counts):
+        if self.dimensions is not None and not is_whole(self.dimensions, 0, MAX_DIMENSIONS):
             raise UserError(f"dimensions = {self.dimensions!r} is not allowed: use 0 to {MAX_DIMENSIONS}, or None")
         self._backend = backend_of(self.backend)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.affine import CODE_BITS, GROUP_VALUES
+from cdu_spec.affine import GROUP_VALUES, check_code_bits
 from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
 from cdu_tools.texts import extents
@@ -78,8 +78,7 @@ class FloatCodec(RandomCodec):
     centred = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.bits, bool) or self.bits not in CODE_BITS:
-            raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
+        check_code_bits(self.bits)
         if self.half not in list(HALF_FORMATS):
             raise UserError(f"half = {self.half!r} is not allowed: use {' or '.join(HALF_FORMATS)}")
         if self.rounding not in (STOCHASTIC, NEAREST):
@@ -116,7 +115,8 @@ class FloatCodec(RandomCodec):
         """Raise UnfitValuesError if a parameter of ``x`` exceeds the 16-bit format."""
         if not all(bool(parameter.isfinite().all()) for parameter in parameters):
             other = "half=bf16" if self.half == "fp16" else f"codec {self.name.removesuffix('-float')}"
-            raise UnfitValuesError(f"values up to {float(x.detach().abs().max()):g} do not fit {self.half}: use {other}")
+            most = float(x.detach().abs().max())
+            raise UnfitValuesError(f"the range of values up to {most:g} does not fit {self.half}: use {other}")
 
 
 @dataclass

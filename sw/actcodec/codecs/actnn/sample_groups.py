@@ -155,7 +155,7 @@ class ActnnSampleCodec(RandomCodec):
         low, extent, unfit = self._backend.run(groups.ranges, x, self.group)
         if bool(unfit):
             check_finite(x, self._backend)
-            raise UnfitValuesError(f"values up to {float(x.abs().max()):g} do not fit bf16: use codec actnn")
+            raise UnfitValuesError(f"the range of values up to {float(x.abs().max()):g} does not fit bf16: use codec actnn")
         none = torch.zeros(0, dtype=torch.uint8, device=x.device)
         form = SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none, ())
         found = allocate(form)

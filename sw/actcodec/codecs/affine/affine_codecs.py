@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 import torch
-from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings, RangeKind
+from cdu_spec.affine import BASE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings, RangeKind, check_code_bits
 from cdu_spec.bitstream import Header
 from cdu_spec.coding import checked
 from cdu_spec.config import CduConfig
@@ -58,8 +58,7 @@ class AffineCodec(RandomCodec):
     centred = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.bits, bool) or self.bits not in CODE_BITS:
-            raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
+        check_code_bits(self.bits)
         check_scale_bits(self.scale_bits)
         check_nonfinite_policy(self.nonfinite)
         rounding = getattr(self, "rounding", STOCHASTIC)

@@ -10,7 +10,6 @@ goes across zero, and zero belongs to the step below.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 
 import torch
 from cdu_tools.errors import UserError
@@ -102,8 +101,7 @@ class BlpaCodedCodec(SteppedCopyCodec):
     name = "blpa-coded"
 
     def __post_init__(self) -> None:
-        number = is_real(self.bits)
-        if not (number and isfinite(self.bits) and LEAST_BITS <= self.bits <= MOST_BITS):
+        if not is_real(self.bits, LEAST_BITS, MOST_BITS):
             raise UserError(f"bits = {self.bits!r} is not allowed: use a number from {LEAST_BITS} to {MOST_BITS}")
         if self.coder not in CODERS:
             raise UserError(f"coder = {self.coder!r} is not allowed: use {either(CODERS)}")

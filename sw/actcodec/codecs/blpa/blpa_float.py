@@ -16,8 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.affine import CODE_BITS
-from cdu_tools.errors import UserError
+from cdu_spec.affine import check_code_bits
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -140,8 +139,7 @@ class BlpaFloatCodec(SteppedCopyCodec):
     name = "blpa-float"
 
     def __post_init__(self) -> None:
-        if isinstance(self.bits, bool) or self.bits not in CODE_BITS:
-            raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
+        check_code_bits(self.bits)
         self._backend = backend_of(self.backend)
 
     @property

@@ -14,8 +14,8 @@ from torch import Tensor
 class Dataset:
     """Training and test images in memory.
 
-    Inputs are float32 (N, C, H, W). Targets are class numbers, int64 (N,), for classification (``classes`` > 0), or images,
-    float32 (N, C, H, W) in 0..1, for super-resolution (``classes`` = 0).
+    Inputs are float32 (N, C, H, W), contiguous. Targets are class numbers, int64 (N,), for classification (``classes`` > 0), or
+    images, float32 (N, C, H, W) in 0..1, for super-resolution (``classes`` = 0).
     """
 
     name: str
@@ -63,7 +63,8 @@ def classification(
 
     def inputs(images: np.ndarray) -> Tensor:
         scaled = (images.astype(np.float32) - mean) / deviation
-        return torch.from_numpy(np.ascontiguousarray(scaled.transpose(0, 3, 1, 2), dtype=np.float32))
+        # A copy of its own has the usual strides also with one channel, where torch would take others for channels last.
+        return torch.from_numpy(np.array(scaled.transpose(0, 3, 1, 2), np.float32, order="C"))
 
     def targets(labels: np.ndarray) -> Tensor:
         return torch.from_numpy(labels.astype(np.int64))

@@ -1,9 +1,11 @@
 """Options of every codec and policy: meaningless values of any type are refused in one sentence."""
 
+import dataclasses
 import math
 import warnings
 
 import pytest
+import torch
 from actcodec.codecs import CODEC_NAMES, codec, codec_options
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.training import policy, policy_options
@@ -32,6 +34,19 @@ def _made_with(make, name, option, value):
 @pytest.mark.parametrize("name", CODEC_NAMES)
 def test_codecs(name):
     _check(codec, name, codec_options(name))
+
+
+@pytest.mark.parametrize("name", CODEC_NAMES)
+def test_whole_numbers_are_no_floats(name):
+    for option in dataclasses.fields(codec(name)):
+        for value in (0.0, 1.0, 4.0, 8.0, 24.0, torch.ones(2)) if option.type.startswith("int") else ():
+            assert not _made_with(codec, name, option.name, value), f"{option.name} = {value!r} is taken"
+
+
+@pytest.mark.parametrize("name", [None, 3, ["sfpr"]])
+def test_names_are_texts(name):
+    with pytest.raises(UserError, match=r"unknown codec .*: (use|did you mean) "):
+        codec(name)
 
 
 @pytest.mark.parametrize("name", [name for name in POLICY_NAMES if name != "actnn-L5"])  # it needs CUDA

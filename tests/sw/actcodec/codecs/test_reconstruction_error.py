@@ -34,3 +34,11 @@ def test_values_that_are_no_numbers():
 
 def test_a_constant_tensor_with_an_error_has_no_ratio():
     assert reconstruction_error(torch.ones(4), torch.zeros(4)).psnr == -math.inf
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint64])
+def test_integers_of_64_bits_are_compared_exactly(dtype):
+    x = torch.tensor([2**53 + 1, 2**62 + 1], dtype=dtype)
+    assert reconstruction_error(x, x).largest == 0
+    assert reconstruction_error(x, x.float()).largest == 1
+    assert reconstruction_error(x, torch.tensor([2**53 + 1, 2**62 + 4], dtype=dtype)).largest == 3

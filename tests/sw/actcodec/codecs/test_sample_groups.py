@@ -178,7 +178,7 @@ def test_bad_tensors():
     codec = actcodec.codec("actnn-sample", bits=torch.tensor([1, 2, 3]))
     with pytest.raises(UserError, match=r"bits for 3 samples do not go with shape \(2, 5\): give 2"):
         codec.compress(torch.ones(2, 5))
-    with pytest.raises(UserError, match="do not fit bf16: use codec actnn"):
+    with pytest.raises(UserError, match="does not fit bf16: use codec actnn"):
         codec.compress(torch.full((3, 5), torch.finfo(torch.float32).max) * torch.tensor([1, 1, 1, 1, -1]))
     with pytest.raises(UserError, match="no bitstream: use division or actnn"):
         codec.compress(torch.ones(3, 5)).to_bytes()

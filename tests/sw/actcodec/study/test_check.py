@@ -112,6 +112,8 @@ def test_the_worst_layer_is_named(model):
     [
         (lambda model: torch.zeros(()), "the step returned no loss that depends on a parameter"),
         (lambda model: model(X), "the step returned no loss"),
+        (lambda model: None, "the step returned no loss"),
+        (lambda model: loss_of(model).item(), "the step returned no loss"),
         (lambda model: loss_of(model) * 0, "the gradient has norm 0"),
         (lambda model: loss_of(model) * float("nan"), "the gradient has norm nan"),
     ],

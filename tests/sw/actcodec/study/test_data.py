@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from actcodec.study import data
+from actcodec.study.data.dataset import classification
 from cdu_tools.errors import MissingToolError, UserError
 
 RNG = np.random.default_rng(0)
@@ -136,3 +137,16 @@ def test_shipped_sets():
     assert not torch.equal(photos.test_inputs, photos.test_targets)
     with pytest.raises(UserError, match="unknown data set"):
         data.load("mnist")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: data.load("digits"), lambda: data.load("photos")]
+    + [lambda c=c: classification("any", "", *((images[..., :c], labels) for images, labels in (TRAIN, TEST))) for c in (1, 3)],
+    ids=["digits", "photos", "grey", "colours"],
+)
+def test_images_lie_channel_by_channel(make):
+    """With one channel the strides of (N, H, W, C) are contiguous too, but oneDNN takes them for channels last."""
+    found = make()
+    for images in (found.train_inputs, found.test_inputs):
+        assert images.stride() == torch.empty(images.shape).stride()

@@ -268,6 +268,7 @@ def test_a_script_runs_without_values(tmp_path):
     [
         ("model = 1", "does not define a model"),
         ("raise ValueError('no')", "does not run without values: ValueError: no"),
+        ("import sys\nsys.exit(0)", r"own\.py ends the process .*line 2\): let it define model and step"),
         ("import torch\nx = torch.rand(3)\nprint(x[0].item() > 0)", "does not run without values"),
     ],
 )
@@ -276,6 +277,24 @@ def test_a_script_that_is_none_is_refused(text, said, tmp_path):
     script.write_text(text)
     with pytest.raises(UserError, match=said):
         of_script(script)
+
+
+@pytest.mark.parametrize("policy", ["none", "compiled"])
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("model(x)", "the step returned no loss"),
+        ("return 3.0", "the step returned no loss"),
+        ("return model(x)", "the step returned no loss"),
+        ("raise SystemExit", r"step\(\) of .*own\.py ends the process: let it return the loss"),
+        ("return model(x).mean()\ndef batch(count): return torch.ones(1, 4)", r"batch\(count\) .* returns FakeTensor"),
+    ],
+)
+def test_a_step_without_a_loss_is_one_sentence(policy, does, said, tmp_path):
+    script = tmp_path / "own.py"
+    script.write_text(f"import torch\nmodel = torch.nn.Linear(4, 4)\ndef step(x=torch.ones(1, 4)):\n    {does}\n")
+    with pytest.raises(UserError, match=said):
+        predict(of_script(script), policy)
 
 
 def test_a_step_that_reads_values_and_a_batch_that_cannot_change_are_refused(tmp_path):
