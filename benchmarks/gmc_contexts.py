@@ -155,14 +155,15 @@ def integers(x: Tensor, error: float) -> Tensor:
         low, high = (step, high) if relative(means * unit * step, x) < error else (low, step)
     n, c, h, w = x.shape
     blocks = q.view(n * c, h // BLOCK_SIDE, BLOCK_SIDE, w // BLOCK_SIDE, BLOCK_SIDE).permute(0, 1, 3, 4, 2)
-    return blocks.reshape(-1, BLOCK_SIDE, BLOCK_SIDE).to(torch.int64)
+    found: Tensor = blocks.reshape(-1, BLOCK_SIDE, BLOCK_SIDE).to(torch.int64)
+    return found
 
 
 def words_by_range(blocks: Tensor) -> Iterator[Symbols]:
     """GMC's words, those of each range of frequencies apart; the bits of the rest come with the first range."""
     whole = classes_and_masks(blocks, masks=False)
     for number in range(_RANGES):
-        here = number == _RANGE
+        here = _RANGE.eq(number)
         words = {
             kind: (rows, symbols, present & (here if kind != "mask" else here[:, None]))
             for kind, (rows, symbols, present) in whole.words.items()
