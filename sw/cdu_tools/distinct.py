@@ -8,9 +8,9 @@ from cdu_tools.errors import UserError
 
 
 def check_distinct(what: str, names: Iterable[str] | None) -> None:
-    """Raise UserError if a name, called ``what`` in the message, occurs in a list more than once."""
+    """Raise UserError if a name, called ``what`` in the message, occurs in a list more than once; the empty name is none."""
     seen: set[str] = set()
     for name in names or ():
-        if name in seen:
-            raise UserError(f"{what} {name or repr(name)} is given twice: name it once")
+        if name and name in seen:
+            raise UserError(f"{what} {name} is given twice: name it once")
         seen.add(name)

@@ -51,7 +51,7 @@ class Limits:
     double_backward
         True to keep tensors exactly on which the values of a gradient depend.
 
-    Raises UserError if ``min_bytes`` is no whole number from 0 up.
+    Raises UserError if ``min_bytes`` is no whole number from 0 up, or a choice neither True nor False.
     """
 
     modules: Container[str]
@@ -63,6 +63,9 @@ class Limits:
     def __post_init__(self) -> None:
         if not is_whole(self.min_bytes, 0):
             raise UserError(f"min_bytes = {self.min_bytes!r} is not allowed: use a whole number, 0 or more")
+        for name in ("checkpoints", "compress_loss", "double_backward"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise UserError(f"{name} = {value!r} is not allowed: use True or False")
 
     def leave_out(self, facts: Facts, tensor: SavedTensor) -> bool:
         """Return whether a tensor is kept exactly."""

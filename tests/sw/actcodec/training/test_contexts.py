@@ -144,6 +144,10 @@ def test_a_module_stands_for_what_is_in_it():
         ({"only": [3]}, r"only = \[3\] is not allowed: use names of modules"),
         ({"min_bytes": -1}, "min_bytes = -1 is not allowed: use a whole number, 0 or more"),
         ({"min_bytes": 0.5}, "min_bytes = 0.5 is not allowed"),
+        ({"checkpoints": "yes"}, "checkpoints = 'yes' is not allowed: use True or False"),
+        ({"compress_loss": 1}, "compress_loss = 1 is not allowed"),
+        ({"double_backward": "no"}, "double_backward = 'no' is not allowed"),
+        ({"keep_signs": "no"}, "keep_signs = 'no' is not allowed: use True or False"),
     ],
 )
 def test_what_is_no_choice_is_refused_at_once(options, said):
