@@ -87,7 +87,7 @@ def _at_pole(node: fx.Node) -> Iterator[fx.Node]:
 def _steep(node: fx.Node) -> Iterator[fx.Node]:
     """Yield the arguments of a pointwise operation whose results are floating point, and which is not known to be smooth."""
     made = operation(node)
-    if made is None or torch.Tag.pointwise not in made.tags or _name(node) in _KNOWN:
+    if made is None or torch.Tag.pointwise not in made.tags or _name(node).removesuffix("backward") in _KNOWN:
         return
     if node.meta["val"].is_floating_point():
         yield from (one for one in node.all_input_nodes if isinstance(one.meta.get("val"), Tensor))
