@@ -120,6 +120,8 @@ def files_of(sources: Sequence[Path], suffixes: Sequence[str]) -> Iterator[tuple
 
 
 def _same_name(name: str, one: Path, other: Path) -> UserError:
+    if one == other:
+        return UserError(f"{one} is given twice: name it once")
     return UserError(f"{one} and {other} would both be called {name!r}: rename one, or give them to two commands")
 
 

@@ -111,8 +111,12 @@ def test_several_files_and_folders(tmp_path):
     equal(found, {"epoch0/x": A, "m/w": A, "y": B})
     assert named
     equal(load(inner)[0], {"x": A})
-    with pytest.raises(UserError, match=r"x\.npy and .*x\.npy would both be called 'x': rename one, or give"):
+    with pytest.raises(UserError, match=r"x\.npy is given twice: name it once"):
         load(inner, inner / "x.npy")
+    (tmp_path / "other").mkdir()
+    np.save(tmp_path / "other" / "x.npy", A.numpy())
+    with pytest.raises(UserError, match=r"x\.npy and .*x\.npy would both be called 'x': rename one, or give"):
+        load(inner, tmp_path / "other")
     (tmp_path / "hollow").mkdir()
     with pytest.raises(UserError, match=r"hollow has no file that ends with \.npy"):
         load(tmp_path / "hollow")
