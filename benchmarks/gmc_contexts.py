@@ -34,15 +34,13 @@ from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 from cdu_spec.sfpr import VALUE_MAX
 from cdu_tools.files import write_whole
 from cdu_tools.report import Table
-from gmc_sfpr import Symbols, classes_and_masks, group_bytes, trained
-from recorded import Training, record, trainings
+from gmc_sfpr import TRAINED, Symbols, classes_and_masks, group_bytes, trained
+from recorded import CNNS, IMAGES, KEPT, Training, record, trainings
 from torch import Tensor
 
 #: Folder of the rows.
 _PAGES = Path(__file__).parent.parent / "docs" / "methods"
-_IMAGES, _KEPT, _TRAINED = 4000, 8, 2
 _TABLES = ("uniform-8", "uniform-16")
-_OWN = (("resnet", 16, 1), ("vgg", 16, 2), ("wide-resnet", 16, 1), ("vdsr", 64, 5))
 _LIBRARY = (("resnet18", 64), ("vgg11_bn", 64), ("mobilenet_v2", 64))
 #: Range of each horizontal frequency, and number of ranges.
 _RANGE = torch.tensor((0, 1, 2, 2, 3, 3, 3, 3))
@@ -74,7 +72,7 @@ def values_of(training: Training) -> list[Tensor]:
 
     def keep(tensor: SavedTensor, x: Tensor) -> None:
         if tensor.producer != "input" and x.ndim == 4 and not (x.shape[2] % BLOCK_SIDE or x.shape[3] % BLOCK_SIDE):
-            found.append(x[:_KEPT].float().contiguous())
+            found.append(x[:KEPT].float().contiguous())
 
     record(training, keep)
     return found
@@ -174,7 +172,7 @@ def words_by_range(blocks: Tensor) -> Iterator[Symbols]:
 def cells(networks: dict[str, list[Map]], rectified: bool) -> Iterator[tuple[str, ...]]:
     """Yield, for each network that has such maps: name, maps, error, bytes of GMC's blocks, and the changes by other codes."""
     chosen = {name: [one for one in maps if bool(one.values.min() >= 0) == rectified] for name, maps in networks.items()}
-    seen = [one for name in list(networks)[:_TRAINED] for one in chosen[name]]
+    seen = [one for name in list(networks)[:TRAINED] for one in chosen[name]]
     ranges = [list(words_by_range(one.blocks)) for one in seen]
     tables = [trained([one[number].counts() for one in ranges]) for number in range(_RANGES)]
     plain: dict[int, Tensor] = {id(one): magnitudes(one) for maps in chosen.values() for one in maps}
@@ -221,8 +219,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="CIFAR-10 as .npz")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    cifar = load("cifar10", arguments.data, _IMAGES)
-    values = {name: values_of(training) for name, training in trainings(cifar, _OWN, _LIBRARY)}
+    cifar = load("cifar10", arguments.data, IMAGES)
+    values = {name: values_of(training) for name, training in trainings(cifar, CNNS, _LIBRARY)}
     lines = []
     for table in _TABLES:
         networks = {name: [coded(x, table) for x in maps] for name, maps in values.items()}

@@ -44,16 +44,16 @@ from cdu_spec.modes import MASK_BYTES, Mode
 from cdu_tools.files import write_whole
 from cdu_tools.report import Table
 from coder_blocks import rate
-from recorded import Training, record, trainings
+from recorded import CNNS, IMAGES, KEPT, Training, record, trainings
 from torch import Tensor
 
 #: Folder of the rows.
 _PAGES = Path(__file__).parent.parent / "docs" / "methods"
-_IMAGES, _KEPT, _TRAINED = 4000, 8, 2
+#: Tables come from so many networks, the first ones.
+TRAINED = 2
 #: Blocks of each tensor that are simulated.
 _PLAYED = 16
-#: Networks of the project by name, width and depth, and those of torchvision by name and side of their images.
-_OWN = (("resnet", 16, 1), ("vgg", 16, 2), ("wide-resnet", 16, 1), ("vdsr", 64, 5))
+#: Networks of torchvision by name and side of their images.
 _LIBRARY = (("resnet18", 64), ("vgg11_bn", 64), ("squeezenet1_1", 64))
 #: Greatest magnitudes of all classes but the last.
 _LIMITS = torch.tensor((0, *(1 << number - 1 for number in spec.CODED_CLASSES)))
@@ -196,7 +196,7 @@ def sparse_tensors(training: Training) -> list[Sparse]:
     def keep(tensor: SavedTensor, x: Tensor) -> None:
         chosen = table.choose(tensor)
         if chosen is not None and chosen.name == Mode.SFPR_ZVC.label:
-            found.append(x[:_KEPT].float().contiguous())
+            found.append(x[:KEPT].float().contiguous())
 
     record(training, keep)
     packed = [cast(Compressed, codec(Mode.SFPR_ZVC.label, backend="native").compress(x)) for x in found]
@@ -235,9 +235,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="CIFAR-10 as .npz")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    cifar = load("cifar10", arguments.data, _IMAGES)
-    networks = {name: sparse_tensors(training) for name, training in trainings(cifar, _OWN, _LIBRARY)}
-    seen = [one for name in list(networks)[:_TRAINED] for one in networks[name]]
+    cifar = load("cifar10", arguments.data, IMAGES)
+    networks = {name: sparse_tensors(training) for name, training in trainings(cifar, CNNS, _LIBRARY)}
+    seen = [one for name in list(networks)[:TRAINED] for one in networks[name]]
     tables = {name: trained([symbols(one.blocks).counts() for one in seen]) for name, (symbols, _) in CODES.items()}
     for name_of_file, signs, head in (
         ("jpeg_gmc_sfpr", True, ("entropy", "GMC", *CODES, "values per cycle")),

@@ -33,8 +33,8 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 def record(data: Path, target: Path) -> None:
     """Write the numbers of all tensors, by network and place."""
     from actcodec.study.data import load
-    from peer_codecs import IMAGES, LIBRARY, OWN, recorded
-    from recorded import trainings
+    from peer_codecs import LIBRARY, OWN, recorded
+    from recorded import IMAGES, trainings
 
     found: dict[str, Numbers] = {}
     for network, training in trainings(load("cifar10", data, IMAGES), OWN, LIBRARY):

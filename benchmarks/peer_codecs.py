@@ -51,7 +51,7 @@ from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
-from recorded import Training, record, trainings
+from recorded import CNNS, IMAGES, KEPT, Training, record, trainings
 from torch import Tensor, nn
 
 #: Its types, where it has any, are not those that it takes.
@@ -62,9 +62,8 @@ _EVIDENCE = Path(__file__).parent.parent / "docs" / "evidence"
 MARKS = Marks("peer-codecs")
 #: Networks on the page; the others are in the file.
 _SHOWN = ("resnet", "vgg", "vdsr", "vit", "mobilenet_v2")
-IMAGES, _KEPT = 4000, 8
 #: Networks of the project by name, width and depth, and those of torchvision by name and side of their images.
-OWN = (("resnet", 16, 1), ("vgg", 16, 2), ("wide-resnet", 16, 1), ("vdsr", 64, 5), ("vit", 32, 2))
+OWN = (*CNNS, ("vit", 32, 2))
 LIBRARY = (("resnet18", 64), ("mobilenet_v2", 64))
 #: Errors at which ratios are compared, and the one at which speeds are.
 _ERRORS, _SPEED_ERROR = (0.05, 0.1, 0.2), 0.1
@@ -261,7 +260,7 @@ def recorded(training: Training) -> list[Tensor]:
 
     record(training, keep)
     found = [one.values for one in maps.found] + others
-    return [x[:_KEPT].float().contiguous() for x in found]
+    return [x[:KEPT].float().contiguous() for x in found]
 
 
 def _speeds(tensors: Sequence[Tensor], curves: dict[str, list[Point]]) -> Iterator[tuple[str, ...]]:

@@ -13,6 +13,10 @@ from actcodec.study.recording import RecordingPolicy, Sink
 from torch import nn
 
 _BATCH, _STEPS = 32, 40
+#: Convolutional networks of the project by name, width and depth.
+CNNS = (("resnet", 16, 1), ("vgg", 16, 2), ("wide-resnet", 16, 1), ("vdsr", 64, 5))
+#: Images of CIFAR-10 that networks train on, and samples that are kept of each tensor.
+IMAGES, KEPT = 4000, 8
 #: A network, the images that it is trained on, and what trains it.
 Training = tuple[nn.Module, Dataset, torch.optim.Optimizer]
 

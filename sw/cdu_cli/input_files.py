@@ -120,8 +120,10 @@ def naming(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (BitstreamError, OversizeError) as error:
-        raise UserError(f"{path}: {error}".replace("greater max_bytes", "greater --max-bytes")) from None
+    except BitstreamError as error:
+        raise UserError(f"{path}: {error}") from None
+    except OversizeError as error:
+        raise OversizeError(f"{path}: {error.found}", "--max-bytes") from None
 
 
 def _stream(file: BinaryIO, begin: bytes, limit: int) -> bytes:

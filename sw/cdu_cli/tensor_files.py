@@ -47,7 +47,6 @@ _BROKEN = (
     zlib.error,
     pickle.UnpicklingError,
     RuntimeError,
-    NotImplementedError,
     ValueError,
     LookupError,
     TypeError,

@@ -24,7 +24,11 @@ PREFIX_BYTES = 1 << 13
 
 
 class OversizeError(UserError, ValueError):
-    """Raised for a stream whose tensor is larger than allowed."""
+    """Raised for a stream whose tensor is larger than allowed; ``limit`` is the name of what allows more."""
+
+    def __init__(self, found: str, limit: str = "max_bytes") -> None:
+        super().__init__(f"{found}, a greater {limit} allows more")
+        self.found = found
 
 
 class Packed(Protocol):
@@ -132,10 +136,7 @@ def check_size(header: TensorHeader, max_bytes: int) -> int:
     """Return the bytes of the header's tensor; raise OversizeError if they are more than ``max_bytes``."""
     size = header.tensor_bytes
     if size > max_bytes:
-        raise OversizeError(
-            f"its tensor of shape {extents(header.shape)} has {size} bytes: {max_bytes} are allowed, "
-            "a greater max_bytes allows more"
-        )
+        raise OversizeError(f"its tensor of shape {extents(header.shape)} has {size} bytes: {max_bytes} are allowed")
     return size
 
 

@@ -20,13 +20,14 @@ from torch import fx, nn
 from actcodec.graph.budget import TOLERANCE, Budget, Row, keeps_all, preference
 from actcodec.graph.choices import Choices, action_of
 from actcodec.graph.fallback import Fallback, plain_call, raise_own, reason, state_of, warn_of_recurrent_layers
-from actcodec.graph.formats import format_for_values, format_of
+from actcodec.graph.formats import VALUE_FORMATS, format_of
 from actcodec.graph.live_bytes import peak_of_step
 from actcodec.graph.partition import Action, Partitioner, Saved
 from actcodec.graph.plan import TooLittleError, table
 from actcodec.graph.segments import Roles, compile_in_parts
 from actcodec.graph.survey import Survey
 from actcodec.graph.torch_private import CompilerError, check_version, inductor, notices_hooks, partitioner
+from actcodec.training.selection import check_model
 
 #: Formats to choose among under a budget, from the finest to the coarsest.
 FORMATS = ("int16", "int8", "int6", "int5", "int4-group", "int4")
@@ -128,15 +129,14 @@ def compiled(
 
 def _checked(model: Any, policy: Any, budget: Any, step: Any, recompute: Any, parts: Any) -> tuple[str, ...]:
     """Return the names of the formats; raise UserError for what :func:`compiled` does not take."""
-    if not isinstance(model, nn.Module):
-        raise UserError(f"a {type(model).__name__} is no model: give an nn.Module")
+    check_model(model)
     if policy is None:
         policy = FORMATS[0] if budget is None else FORMATS
     names = (policy,) if isinstance(policy, str) else tuple(policy) if isinstance(policy, Sequence) else ()
     if not names or not all(isinstance(name, str) for name in names):
         raise UserError(f"policy = {policy!r} is not allowed: use the name of a format, or with a budget several names")
     for name in names:
-        format_for_values(name)
+        format_of(name, VALUE_FORMATS)
     if parts is not None and not is_whole(parts, 1):
         raise UserError(f"parts = {parts!r} is not allowed: use a whole number from 1 up, or leave it out")
     if not is_real(recompute, 0, 1):

@@ -39,16 +39,12 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-def format_of(name: str) -> Format:
+#: Formats of floating-point values: all but those of booleans and of positions in windows.
+VALUE_FORMATS = {name: form for name, form in FORMATS.items() if not isinstance(form, (Bits, Windows))}
+
+
+def format_of(name: str, among: Mapping[str, Format] = FORMATS) -> Format:
     """Return the format of a name; UserError for a name that none has."""
-    if name not in FORMATS:
-        raise UserError(unknown("format", name, FORMATS))
-    return FORMATS[name]
-
-
-def format_for_values(name: str) -> Format:
-    """Return the format of a name; UserError for one that none has, or that takes booleans or positions in windows alone."""
-    allowed = [one for one, form in FORMATS.items() if not isinstance(form, (Bits, Windows))]
-    if name not in allowed:
-        raise UserError(unknown("format", name, allowed))
-    return FORMATS[name]
+    if name not in among:
+        raise UserError(unknown("format", name, among))
+    return among[name]

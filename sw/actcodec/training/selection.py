@@ -10,6 +10,12 @@ from cdu_tools.errors import UserError
 from torch import nn
 
 
+def check_model(model: object) -> None:
+    """Raise UserError for anything but an ``nn.Module``."""
+    if not isinstance(model, nn.Module):
+        raise UserError(f"a {type(model).__name__} is no model: give an nn.Module")
+
+
 class ModuleSelection:
     """Select modules by patterns of their names; a name selects the module and all modules inside it.
 
@@ -26,8 +32,7 @@ class ModuleSelection:
     """
 
     def __init__(self, model: nn.Module, only: str | Sequence[str] = (), exclude: str | Sequence[str] = ()) -> None:
-        if not isinstance(model, nn.Module):
-            raise UserError(f"a {type(model).__name__} is no model: give an nn.Module")
+        check_model(model)
         self._known: dict[str, bool] = {}
         self._names = [name for name, _ in model.named_modules()]
         self._only, self._exclude = self._patterns("only", only), self._patterns("exclude", exclude)

@@ -1,4 +1,4 @@
-"""Compiled graphs: values that poles, steep operations and signs read stay exact, those that smooth ones read are coded."""
+"""Compiled graphs keep signs, and values near poles and steep operations, exactly; they code values that smooth ones read."""
 
 from __future__ import annotations
 
