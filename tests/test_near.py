@@ -56,7 +56,7 @@ def test_changes_that_are_not_committed(clone):
         ("tests/hw/transform/test_dct.py", {"tests/hw/transform/test_dct.py"}),
         ("tests/hw/transform/test_gone.py", set()),
         ("tests/sw/cdu_cli/wrong_invocations.toml", {"tests/sw/cdu_cli"}),
-        ("tests/conftest.py", set()),
+        ("conftest.py", set()),
         ("Makefile", set()),
     ],
 )

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 #: Rooms whose tests build and simulate come first, so that no worker waits at the end for a long test.
-_LONG = ("verif", "synth", "hw", "examples")
+_LONG = ("soc", "verif", "placement", "synth", "hw", "examples")
 
 
 def pytest_collection_modifyitems(items):
     """Stable, so that the tests of a file stay together."""
 
     def place(item):
-        room = Path(item.path).relative_to(Path(__file__).parent).parts[0]
+        _, room, *_ = Path(item.path).relative_to(Path(__file__).parent).parts
         return _LONG.index(room) if room in _LONG else len(_LONG)
 
     items.sort(key=place)
