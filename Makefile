@@ -1,6 +1,7 @@
 # make install an environment in .venv
 # make demo    the whole product once, results in build/demo
 # make test    everything that CI runs
+# make full    long campaigns, and the tests of extras
 # make quick   in two minutes: lint, and some tests of every room
 # make near    lint and tests of what has changed
 # The environment has the versions of constraints.txt; the other targets make it first.
@@ -111,6 +112,7 @@ full: $(INSTALLED)
 	$(WITH_ICARUS) $(BIN)/cdu verify --level full --sim icarus -o build/full/icarus
 	$(BIN)/cdu verify --training --level full -o build/full/training
 	$(BIN)/pytest -m campaign -n auto
+	$(BIN)/pytest -m '' -n auto extras
 
 results: $(INSTALLED)
 	$(BIN)/python benchmarks/results.py

@@ -1,4 +1,4 @@
-"""Write the data of `cdu offload` on networks and compression ratios: sw/cdu_offload/networks.json and ratios.json.
+"""Write the data of `cdu offload` on networks and compression ratios: extras/offload/cdu_offload/networks.json and ratios.json.
 
     python benchmarks/offload_data.py [networks] [ratios]
 

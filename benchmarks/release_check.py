@@ -33,7 +33,17 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGURATION = "tiny"
 #: Everything that the wheel installs.
-PACKAGES = ("cdu_tools", "cdu_spec", "actcodec", "cdu_driver", "cdu_offload", "cdu_cli", "cdu", "cdu_verif", "cdu_synth")
+PACKAGES = (
+    "cdu_tools",
+    "cdu_spec",
+    "actcodec",
+    "cdu_driver",
+    "cdu_cli",
+    "cdu",
+    "cdu_verif",
+    "cdu_synth",
+    "cdu_offload",
+)
 #: Most bytes on the disk of an environment with the base install, those of pip and of compiled modules among them.
 MOST_BYTES = 250_000_000
 #: Bytes of a block of the disk, as stat(2) counts them.

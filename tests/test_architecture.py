@@ -11,7 +11,9 @@ from near import MIRRORED
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "developer" / "architecture.md").read_text(encoding="utf-8")
-FOLDERS = {path.rpartition("/")[2]: path for path in re.findall(r"^\| `((?:hw|sw|verif|synth)/\w+)` \|", PAGE, re.MULTILINE)}
+FOLDERS = {
+    path.rpartition("/")[2]: path for path in re.findall(r"^\| `((?:hw|sw|verif|synth|extras/\w+)/\w+)` \|", PAGE, re.MULTILINE)
+}
 ROOMS = {
     title.rpartition("/")[2]: [
         room for cell in re.findall(r"^\| ([^|]+) \|", body, re.MULTILINE) for room in re.findall(r"`(\w+)`", cell)
@@ -42,6 +44,17 @@ def test_a_package_imports_what_the_table_allows(package):
     allowed = set(FOLDERS) if cell.strip() == "all" else {package, *re.findall(r"`(\w+)`", cell)}
     used = {name.partition(".")[0] for names in imports(package).values() for name in names}
     assert (used & set(FOLDERS)) <= allowed
+
+
+def test_the_core_imports_no_extra():
+    """Check code and tests of every package but the command, which offers all."""
+    extras = {name for name, folder in FOLDERS.items() if folder.startswith("extras/")}
+    assert {ROOT / FOLDERS[name] for name in extras} == {path.parent for path in ROOT.glob("extras/*/*/__init__.py")}
+    code = [path for name in FOLDERS.keys() - extras - {"cdu_cli"} for path in (ROOT / FOLDERS[name]).rglob("*.py")]
+    tests = [path for room in ("hw", "verif", "synth", "sw") for path in (ROOT / "tests" / room).rglob("*.py")]
+    imported = re.compile(rf"^ *(?:from|import) (?:{'|'.join(extras)})\b", re.MULTILINE)
+    found = [path for path in (*code, *tests) if imported.search(path.read_text(encoding="utf-8"))]
+    assert not [path for path in found if not path.is_relative_to(ROOT / "tests" / "sw" / "cdu_cli")]
 
 
 @pytest.mark.parametrize("package", ROOMS)
@@ -85,7 +98,7 @@ def test_no_test_stands_beside_the_rooms():
 
 
 def test_every_path_on_the_page_is_there():
-    for path in re.findall(r"`((?:hw|sw|verif|synth|tests)/[\w./]+)`", PAGE):
+    for path in re.findall(r"`((?:hw|sw|verif|synth|extras|tests)/[\w./]+)`", PAGE):
         assert (ROOT / path).exists(), path
 
 

@@ -57,6 +57,12 @@ def test_changes_that_are_not_committed(clone):
         ("tests/hw/transform/test_gone.py", set()),
         ("tests/sw/cdu_cli/wrong_invocations.toml", {"tests/sw/cdu_cli"}),
         ("conftest.py", set()),
+        ("extras/conftest.py", set()),
+        ("extras/offload/cdu_offload/trace.py", {"extras/offload/tests/test_trace.py"}),
+        ("extras/offload/cdu_offload/platform.json", {"extras/offload/tests"}),
+        ("extras/offload/tests/test_trace.py", {"extras/offload/tests/test_trace.py"}),
+        ("extras/offload/tests/test_gone.py", set()),
+        ("tests/support/small_networks.py", {"extras/offload/tests/test_simulation.py"}),
         ("Makefile", set()),
     ],
 )
@@ -73,20 +79,26 @@ def test_what_several_tests_need_has_the_tests_that_import_it():
 
 def test_every_file_of_a_package_has_tests_or_is_named():
     """Check all files at once: a room without tests is the exception."""
-    files = [
-        path.relative_to(ROOT).as_posix() for code in ("hw", "sw", "synth", "verif") for path in (ROOT / code).rglob("*.py")
-    ]
+    codes = [*(ROOT / code for code in ("hw", "sw", "synth", "verif")), *ROOT.glob("extras/*/cdu_*")]
+    files = [path.relative_to(ROOT).as_posix() for code in codes for path in code.rglob("*.py")]
     _, alone = plan(files, ROOT)
     assert {Path(path).name for path in alone} <= {"__init__.py", "__main__.py", "channels.py", "words.py", "values.py"}
 
 
+#: Code of an extra and of the core, and tests.
+PYTHON = (
+    *("extras/offload/cdu_offload/trace.py", "extras/offload/tests/test_trace.py"),
+    *("hw/cdu/transform/dct.py", "tests/test_near.py"),
+)
+
+
 def test_commands_for_code_and_pages():
-    todo, alone = plan(["Makefile", "docs/gone.md", "docs/index.md", "hw/cdu/transform/dct.py", "tests/test_near.py"], ROOT)
+    todo, alone = plan(["Makefile", "docs/gone.md", "docs/index.md", *PYTHON], ROOT)
     assert todo == [
-        ["ruff", "check", "hw/cdu/transform/dct.py", "tests/test_near.py"],
-        ["ruff", "format", "--check", "hw/cdu/transform/dct.py", "tests/test_near.py"],
-        ["mypy", "hw/cdu/transform/dct.py"],
-        ["pytest", "tests/hw/transform/test_dct.py", "tests/test_near.py"],
+        ["ruff", "check", *PYTHON],
+        ["ruff", "format", "--check", *PYTHON],
+        ["mypy", "extras/offload/cdu_offload/trace.py", "hw/cdu/transform/dct.py"],
+        ["pytest", "extras/offload/tests/test_trace.py", "tests/hw/transform/test_dct.py", "tests/test_near.py"],
         ["pytest", "tests/test_pages.py"],
         ["pytest", "tests/test_snippets.py", "-k", "docs/index.md"],
     ]

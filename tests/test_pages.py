@@ -95,9 +95,11 @@ def test_no_merge_is_left_open(page):
 
 
 #: Folders of the repository whose files pages name.
-FOLDERS = ("sw", "hw", "verif", "synth", "tests", "docs", "examples", "benchmarks", "findings")
+FOLDERS = ("sw", "hw", "verif", "synth", "extras", "tests", "docs", "examples", "benchmarks", "findings")
 #: Packages, by the folder that each lies in.
-PACKAGES = {path.parent.name: path.parent.parent for top in FOLDERS for path in (ROOT / top).glob("*/__init__.py")}
+PACKAGES = {
+    path.parent.name: path.parent.parent for top in (*FOLDERS, "extras/*") for path in ROOT.glob(f"{top}/*/__init__.py")
+}
 #: Files that a reader is to write.
 TO_WRITE = {"sw/actcodec/codecs/baselines/minmax_codec.py", "sw/actcodec/policies/minmax.py"}
 NAMED_PATH = re.compile(r"^[\w.-]+(?:/[\w.*-]+)+/?$")

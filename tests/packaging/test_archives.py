@@ -65,7 +65,8 @@ def test_the_wheel_has_every_file_of_the_packages_and_nothing_else(wheel):
 
 def test_every_package_of_the_checkout_is_in_the_wheel():
     rooms = [folder for room in ("sw", "hw", "verif", "synth") for folder in (ROOT / room).iterdir() if folder.is_dir()]
-    assert sorted(PACKAGES) == sorted(folder for folder in rooms if folder.name not in LEFT)
+    rooms = [*(folder for folder in rooms if folder.name not in LEFT), *ROOT.glob("extras/*/cdu_*")]
+    assert sorted(PACKAGES) == sorted(rooms)
     assert set(METADATA["tool"]["mypy"]["packages"]) == {folder.name for folder in PACKAGES}
 
 
@@ -73,7 +74,7 @@ def test_the_source_archive_has_everything_that_tests_and_pages_are_made_of(tmp_
     (path,) = SdistBuilder(str(ROOT)).build(directory=str(tmp_path))
     with tarfile.open(path) as archive:
         held = {Path(*Path(name).parts[1:]).as_posix() for name in archive.getnames()}
-    rooms = ("sw", "hw", "verif", "synth", "tests", "docs", "benchmarks", "examples")
+    rooms = ("sw", "hw", "verif", "synth", "extras", "tests", "docs", "benchmarks", "examples")
     wanted = {file.relative_to(ROOT).as_posix() for room in rooms for file in files(ROOT / room)}
     assert wanted <= held
     assert {"pyproject.toml", "constraints.txt", "Makefile", "README.md", "LICENSE"} <= held

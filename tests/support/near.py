@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-#: Folders of tests, and the folder of code whose rooms they have. The first that contains a file holds its tests.
+#: Folders of tests, and the folder of code whose rooms they have. The first that contains a file holds its tests; an extra has
+#: its tests beside it.
 MIRRORED = {"hw": "hw/cdu", "verif": "verif/cdu_verif", "synth": "synth/cdu_synth", "sw/actcodec": "sw/actcodec", "sw": "sw"}
-TYPED = ("hw/", "sw/", "synth/", "verif/", "benchmarks/", "examples/")
+TYPED = re.compile(r"(?:hw|sw|synth|verif|benchmarks|examples|extras/\w+/cdu_\w+)/")
 
 
 def changed(root):
@@ -32,7 +33,9 @@ def near(path, root):
     file = root / path
     mirrors = [(root / "tests" / tests, root / code) for tests, code in MIRRORED.items() if path.startswith(f"{code}/")]
     rooms = [tests / file.relative_to(code).parts[0] for tests, code in mirrors]
-    if path.startswith("tests/") and file.match("test_*.py"):
+    if path.startswith("extras/"):
+        rooms = [root.joinpath(*Path(path).parts[:2], "tests")]
+    if "tests" in Path(path).parts and file.match("test_*.py"):
         return {path} if file.exists() else set()
     if path.startswith("tests/") and path.count("/") > 1 and not path.startswith("tests/support/"):
         found = [file.parent]
@@ -44,7 +47,7 @@ def near(path, root):
         )
         module = rf"{package}(?:\.| import .*\b){file.stem}" if package else file.stem
         imports = re.compile(rf"^(?:from|import) {module}\b", re.MULTILINE)
-        modules = (root / "tests").rglob("test_*.py") if file.suffix == ".py" else ()
+        modules = [*root.glob("tests/**/test_*.py"), *root.glob("extras/*/tests/test_*.py")] if file.suffix == ".py" else []
         found = [test for test in modules if imports.search(test.read_text(encoding="utf-8"))]
     return {test.relative_to(root).as_posix() for test in found}
 
@@ -52,7 +55,7 @@ def near(path, root):
 def plan(files, root):
     """Return the commands for changed files, each a list of words, and the files that have no check near them."""
     python, pages = ([file for file in files if file.endswith(end) and (root / file).exists()] for end in (".py", ".md"))
-    typed = [file for file in python if file.startswith(TYPED)]
+    typed = [file for file in python if TYPED.match(file)]
     found = {file: near(file, root) for file in files if not file.endswith(".md")}
     tests = sorted(set().union(*found.values()))
     todo = [

@@ -22,10 +22,11 @@ PINNED = [Requirement(line) for line in (ROOT / "constraints.txt").read_text(enc
 PYTHONS = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
 #: Other packages that texts advise: the codecs of NVIDIA's own GPUs, from NVIDIA.
 OTHERS = {"nvidia-nvcomp-cu13"}
+_ROOMS = ("sw", "hw", "verif/cdu_verif", "synth", "extras/*/cdu_*", "benchmarks", "docs", "examples")
 #: Texts that this project ships, without those about the past.
 TEXTS = [
     path
-    for room in ("sw", "hw", "verif/cdu_verif", "synth", "benchmarks", "docs", "examples", "*.md", "*.toml", "Makefile")
+    for room in (*_ROOMS, "*.md", "*.toml", "Makefile")
     for place in ROOT.glob(room)
     for path in ([place] if place.is_file() else place.rglob("*"))
     if path.suffix in {".py", ".md", ".toml", ".ipynb", ".yml", ".sh", ""} and path.is_file() and path.name != "CHANGELOG.md"
