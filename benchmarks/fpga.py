@@ -22,18 +22,18 @@ from pathlib import Path
 from typing import Any
 
 from cdu.delivery import verilog
+from cdu_fpga import nextpnr
+from cdu_fpga.fpga_devices import ECP5
+from cdu_fpga.fpga_report import CAVEAT, HEADS, cells, table
+from cdu_fpga.place_blocks import PlacementSettings, place_blocks
+from cdu_fpga.place_blocks import place as placed
+from cdu_soc import system
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_spec.config_rules import DUPLEX
 from cdu_spec.modes import Coder
 from cdu_synth.area.block_selection import UNIT
-from cdu_synth.fpga import nextpnr
-from cdu_synth.fpga.fpga_devices import ECP5
-from cdu_synth.fpga.fpga_report import CAVEAT, HEADS, cells, table
-from cdu_synth.fpga.place_blocks import PlacementSettings, place_blocks
-from cdu_synth.fpga.place_blocks import place as placed
 from cdu_tools.files import make_folder, write_whole
 from cdu_tools.progress import Lines
-from cdu_verif.soc import system
 from digest import Table, read, wrapped
 
 ROOT = Path(__file__).parent.parent

@@ -43,6 +43,8 @@ PACKAGES = (
     "cdu_verif",
     "cdu_synth",
     "cdu_offload",
+    "cdu_fpga",
+    "cdu_soc",
 )
 #: Most bytes on the disk of an environment with the base install, those of pip and of compiled modules among them.
 MOST_BYTES = 250_000_000

@@ -42,7 +42,7 @@ def fpga(
     LUTs, flip-flops, DSPs, block RAMs, and the frequency after routing; without --block of all blocks and of the unit.
     """
     chosen, blocks = configuration(config, settings), distinct("--block", block)
-    from cdu_synth.fpga.place_blocks import PlacementSettings, place_blocks
+    from cdu_fpga.place_blocks import PlacementSettings, place_blocks
 
     wanted = PlacementSettings(chosen, blocks, part, speed, seed, yosys_build)
     with ProgressBar() as shown:

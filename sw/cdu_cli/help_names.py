@@ -49,7 +49,7 @@ def _networks() -> Iterable[str]:
 
 
 def _parts() -> Iterable[str]:
-    from cdu_synth.fpga.fpga_devices import FAMILIES
+    from cdu_fpga.fpga_devices import FAMILIES
 
     return [name for family in FAMILIES.values() for name in (family.name, *family.devices)]
 

@@ -273,14 +273,14 @@ def _libraries() -> list[Row]:
 
 
 def _fpgas() -> list[Row]:
-    from cdu_synth.fpga.fpga_devices import FAMILIES
+    from cdu_fpga.fpga_devices import FAMILIES
 
     return [_asked(name, partial(_fpga, name)) for name in FAMILIES]
 
 
 def _fpga(name: str) -> Row:
-    from cdu_synth.fpga import nextpnr
-    from cdu_synth.fpga.fpga_devices import FAMILIES
+    from cdu_fpga import nextpnr
+    from cdu_fpga.fpga_devices import FAMILIES
 
     family = FAMILIES[name]
     return _present(name, devices=list(family.devices), tool=f"{family.tool} {nextpnr.version(family.tool)}")

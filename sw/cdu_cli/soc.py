@@ -36,9 +36,9 @@ def soc(
     `cdu fpga` needs.
     """
     chosen = configuration(config, settings)
-    from cdu_synth.fpga.place_blocks import PlacementSettings, place
-    from cdu_verif.soc import system
-    from cdu_verif.soc.run_tasks import recorded_report
+    from cdu_fpga.place_blocks import PlacementSettings, place
+    from cdu_soc import system
+    from cdu_soc.run_tasks import recorded_report
 
     placed = PlacementSettings(system.configuration(chosen), part=part) if part is not None else None
     with ProgressBar() as shown:

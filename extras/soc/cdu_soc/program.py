@@ -12,7 +12,7 @@ from cdu_spec.dma_documents import dma_c_header
 from cdu_spec.register_documents import c_header
 from cdu_tools.errors import by_system, not_installed
 
-from cdu_verif.soc import tasks
+from cdu_soc import tasks
 
 _HERE = Path(__file__).parent
 #: Folder of the driver in C, and the header that it includes.

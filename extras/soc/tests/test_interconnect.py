@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 from amaranth.sim import Simulator
-from cdu_verif.soc.interconnect import EXIT, REGISTERS, Interconnect
-from cdu_verif.soc.memory_access import WORD_BYTES
+from cdu_soc.interconnect import EXIT, REGISTERS, Interconnect
+from cdu_soc.memory_access import WORD_BYTES
 
 WORD_BITS = 6
 SIZE = WORD_BYTES << WORD_BITS

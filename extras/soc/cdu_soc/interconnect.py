@@ -12,7 +12,7 @@ from cdu.dma import axi4
 from cdu.dma.burst_arbiter import granted
 from cdu_spec.register_types import REGISTER_BYTES
 
-from cdu_verif.soc.memory_access import CPU_BYTES, WORD_BYTES, AxiReads, AxiWrites, Wishbone, WishboneAccess
+from cdu_soc.memory_access import CPU_BYTES, WORD_BYTES, AxiReads, AxiWrites, Wishbone, WishboneAccess
 
 #: Regions of the processor's addresses by their highest bits: memory from 0, registers of the unit, end of the simulation.
 REGISTERS, EXIT = 0x8000_0000, 0xC000_0000

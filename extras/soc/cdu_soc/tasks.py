@@ -14,12 +14,12 @@ from cdu_spec.dma import row_major_strides, tensor_extents
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
 from cdu_tools.errors import UserError
-from torch import Tensor
-
 from cdu_verif.content.payloads import float_bytes
 from cdu_verif.content.tensors import Exchange, of_tensor
 from cdu_verif.simulation.driver_jobs import scales_in_memory, settings_parts
-from cdu_verif.soc.interconnect import EXIT, REGISTERS
+from torch import Tensor
+
+from cdu_soc.interconnect import EXIT, REGISTERS
 
 #: Address of the tasks; the program is below.
 TASKS = 0x8000

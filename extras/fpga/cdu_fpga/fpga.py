@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cdu_synth.area.flow import repeated_modules
 from cdu_tools import yosys
 
-from cdu_synth.area.flow import repeated_modules
-from cdu_synth.fpga import nextpnr
-from cdu_synth.fpga.fpga_devices import Family, Target
-from cdu_synth.fpga.fpga_path import CriticalPath, critical_path
+from cdu_fpga import nextpnr
+from cdu_fpga.fpga_devices import Family, Target
+from cdu_fpga.fpga_path import CriticalPath, critical_path
 
 #: Target frequency of nextpnr in MHz. The result does not depend on it: placer and router only compare the delays of paths
 #: with each other.

@@ -18,8 +18,8 @@ from cdu_tools.compilers import cpp_compiler
 from cdu_tools.distribution import missing
 from cdu_tools.errors import UserError
 
-from cdu_verif.soc.interconnect import Interconnect
-from cdu_verif.soc.memory_access import WORD_BYTES
+from cdu_soc.interconnect import Interconnect
+from cdu_soc.memory_access import WORD_BYTES
 
 _HERE = Path(__file__).parent
 _PROCESSOR_PACKAGE, _PROCESSOR = "pythondata_cpu_vexriscv", "VexRiscv_Min.v"

@@ -6,11 +6,11 @@ import re
 import pytest
 import typer
 from cdu_cli import fpga as command
+from cdu_fpga import fpga, fpga_report, nextpnr
+from cdu_fpga.fpga_devices import FAMILIES, DeviceError, target
+from cdu_fpga.fpga_path import critical_path
 from cdu_spec import CduConfig
 from cdu_synth.area.provenance import provenance
-from cdu_synth.fpga import fpga, fpga_report, nextpnr
-from cdu_synth.fpga.fpga_devices import FAMILIES, DeviceError, target
-from cdu_synth.fpga.fpga_path import critical_path
 from cdu_tools.errors import MissingToolError
 from typer.testing import CliRunner
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 import torch
 from cdu_cli import main as entry
+from cdu_fpga.place_blocks import PlacementSettings, place
+from cdu_soc import program, run_tasks, system, tasks
+from cdu_soc.run_tasks import run_tasks as run
+from cdu_soc.tasks import Memory, Task
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_spec.modes import Mode
-from cdu_synth.fpga.place_blocks import PlacementSettings, place
 from cdu_tools.errors import MissingToolError, UserError
-from cdu_verif.soc import program, run_tasks, system, tasks
-from cdu_verif.soc.run_tasks import run_tasks as run
-from cdu_verif.soc.tasks import Memory, Task
 from tools_here import needs_verilator
 
 _WITHOUT = [

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from cdu_synth.area import provenance
 from cdu_tools.report import Page, Report, Table, json_text
 
-from cdu_synth.area import provenance
-from cdu_synth.fpga.fpga import GOAL_MHZ, FpgaPlacement
-from cdu_synth.fpga.fpga_devices import Target
+from cdu_fpga.fpga import GOAL_MHZ, FpgaPlacement
+from cdu_fpga.fpga_devices import Target
 
 CAVEAT = (
     "Placed and routed out of context, that is without pads and with nothing around it; not run on a board. The frequency is "

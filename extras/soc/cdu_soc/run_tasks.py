@@ -17,10 +17,10 @@ from cdu_tools import verilator
 from cdu_tools.errors import UserError
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Page, Report, Table, json_text
-
-from cdu_verif.soc import program, system, tasks
-from cdu_verif.soc.tasks import FoundTask, PlacedTask, Task
 from cdu_verif.stimulus import recorded_jobs
+
+from cdu_soc import program, system, tasks
+from cdu_soc.tasks import FoundTask, PlacedTask, Task
 
 #: Number of tensors of a training step that are used.
 _TENSORS = 2
@@ -56,7 +56,7 @@ def recorded_tasks(config: CduConfig) -> list[Task]:
 def run_tasks(config: CduConfig, given: Sequence[Task], progress: Progress | None = None) -> tuple[list[TaskOutcome], int]:
     """Build the system, run the program on tasks, and compare memory; return the outcomes and the total number of cycles.
 
-    ``config`` is one of :func:`cdu_verif.soc.system.configuration`. Raises MissingToolError if the compiler for RISC-V, the
+    ``config`` is one of :func:`cdu_soc.system.configuration`. Raises MissingToolError if the compiler for RISC-V, the
     processor, Verilator or a C++ compiler is missing, and RuntimeError if the program does not end normally.
     """
     shown = progress or Silent()

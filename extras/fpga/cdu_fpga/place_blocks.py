@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cdu_spec.config import CduConfig
+from cdu_synth.area.block_selection import check_blocks, generated
+from cdu_synth.area.provenance import provenance
 from cdu_tools import yosys
 from cdu_tools.parallel import largest_first
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
-from cdu_synth.area.block_selection import check_blocks, generated
-from cdu_synth.area.provenance import provenance
-from cdu_synth.fpga import fpga, fpga_devices, fpga_report, nextpnr
+from cdu_fpga import fpga, fpga_devices, fpga_report, nextpnr
 
 #: Default seed of the placement.
 SEED = 1
