@@ -256,7 +256,7 @@ def _timers() -> list[Row]:
 
 
 def _placers() -> list[Row]:
-    from cdu_synth.placement import placer
+    from cdu_placement import placer
 
     return [_asked(placer.PACKAGE, lambda: _present(placer.PACKAGE, version=placer.version()))]
 

@@ -47,7 +47,7 @@ def place(
     --block of dct and idct; array is the whole unit. Needs the package coloquinte.
     """
     chosen, blocks = configuration(config, settings), distinct("--block", block) or ["dct", "idct"]
-    from cdu_synth.placement.place_cells import CellPlacementSettings, place_cells
+    from cdu_placement.place_cells import CellPlacementSettings, place_cells
 
     wanted = CellPlacementSettings(
         chosen, blocks, pdk, check_period(clock_ns), yosys_build, use=use, ohm_per_um=wire_ohm, ff_per_um=wire_ff

@@ -58,7 +58,7 @@ class OpenSta:
         directory
             Existing folder for intermediate files: ``netlist.v``, ``sta.tcl``, ``sta0.lib`` ...
         wires
-            Wires as text in SPEF (:func:`cdu_synth.placement.spef.spef`); default: none.
+            Wires as text in SPEF; default: none.
 
         Raises
         ------

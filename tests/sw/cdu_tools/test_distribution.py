@@ -143,13 +143,3 @@ def test_the_pinned_versions_are_those_that_are_asked_for(python):
     assert len(asked) > 40
     for one in asked:
         assert one.specifier.contains(pinned[canonicalize_name(one.name)]), one
-
-
-def test_the_placer_is_asked_for_where_it_has_a_file():
-    from cdu_synth.placement import placer
-
-    (placing,) = (one for one in map(Requirement, EXTRAS["place"]) if one.name == placer.PACKAGE)
-    for python in PYTHONS:
-        has_a_file = tuple(map(int, python.split("."))) <= placer.LATEST_PYTHON
-        assert placing.marker.evaluate({"python_version": python}) == has_a_file
-    assert str(placing.specifier) == f"=={placer.RELEASE}"

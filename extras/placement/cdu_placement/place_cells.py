@@ -8,10 +8,6 @@ from typing import Any
 
 from cdu.delivery.generator import Generated
 from cdu_spec.config import CduConfig
-from cdu_tools import yosys
-from cdu_tools.progress import Progress, Silent
-from cdu_tools.report import Report
-
 from cdu_synth.area.block_selection import check_blocks, generated
 from cdu_synth.area.kept_netlist import kept_netlist
 from cdu_synth.area.provenance import provenance
@@ -19,15 +15,19 @@ from cdu_synth.area.recipes import CLOCK_NS, check_clock, check_recipes
 from cdu_synth.area.timing import Netlist, Timing
 from cdu_synth.library import pdk
 from cdu_synth.library.liberty import Library
-from cdu_synth.placement import placement_report, placer
-from cdu_synth.placement.buffers import rebuffered
-from cdu_synth.placement.legalise import settled
-from cdu_synth.placement.placed import Placed
-from cdu_synth.placement.placer import Placement
-from cdu_synth.placement.rows import CellRows, rows_of
-from cdu_synth.placement.sizing import resized
-from cdu_synth.placement.spef import spef
-from cdu_synth.placement.wires import Routed, wires_of
+from cdu_tools import yosys
+from cdu_tools.progress import Progress, Silent
+from cdu_tools.report import Report
+
+from cdu_placement import placement_report, placer
+from cdu_placement.buffers import rebuffered
+from cdu_placement.legalise import settled
+from cdu_placement.placed import Placed
+from cdu_placement.placer import Placement
+from cdu_placement.rows import CellRows, rows_of
+from cdu_placement.sizing import resized
+from cdu_placement.spef import spef
+from cdu_placement.wires import Routed, wires_of
 
 #: Default share of the die that cells take.
 USE = 0.7

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
 from cdu_synth.area.timing import PORT, Net, Netlist, Wires
 from cdu_synth.library.liberty import Library
-from cdu_synth.placement.placer import Placement, clock_nets
-from cdu_synth.placement.rows import CellRows, femtofarad
+
+from cdu_placement.placer import Placement, clock_nets
+from cdu_placement.rows import CellRows, femtofarad
 
 #: Nanoseconds of an ohm times a femtofarad.
 _NS = 1e-6

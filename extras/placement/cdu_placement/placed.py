@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cdu_synth.area.timing import Netlist
-from cdu_synth.placement.placer import Placement
-from cdu_synth.placement.wires import Routed
+
+from cdu_placement.placer import Placement
+from cdu_placement.wires import Routed
 
 
 @dataclass(frozen=True)

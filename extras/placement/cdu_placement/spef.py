@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 from cdu_synth.area.timing import PORT, Net, Netlist
 from cdu_synth.library.liberty import Library
-from cdu_synth.placement.rows import CellRows
-from cdu_synth.placement.wires import Tree, driving_pin, pins_at
+
+from cdu_placement.rows import CellRows
+from cdu_placement.wires import Tree, driving_pin, pins_at
 
 _HEAD = """\
 *SPEF "IEEE 1481-1998"

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cdu_synth.area.timing import Net, Netlist
+from cdu_synth.library.liberty import Library
 from cdu_tools.errors import UserError, not_installed
 from cdu_tools.silence import silent_libraries
 
-from cdu_synth.area.timing import Net, Netlist
-from cdu_synth.library.liberty import Library
-from cdu_synth.placement.rows import CellRows
+from cdu_placement.rows import CellRows
 
 #: Units of length of Coloquinte per site; it counts in whole numbers.
 _FINE = 10

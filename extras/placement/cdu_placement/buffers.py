@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from cdu_synth.area.timing import Net, Netlist, Path, Timing
 from cdu_synth.library.liberty import Library
-from cdu_synth.placement.placer import Placement, clock_nets
-from cdu_synth.placement.rows import CellRows
-from cdu_synth.placement.wires import wires_of
+
+from cdu_placement.placer import Placement, clock_nets
+from cdu_placement.rows import CellRows
+from cdu_placement.wires import wires_of
 
 #: Greatest number of ends that a buffer drives.
 _FAN_OUT = 10
@@ -41,7 +42,7 @@ def rebuffered(
     """Return the netlist with trees of buffers on its slowest paths rebuilt, as long as that makes the paths faster.
 
     The ends of a tree are grouped by their positions, ten to a buffer in their middle, and the buffers likewise. The cells of
-    the placement are not yet in rows: :func:`~cdu_synth.placement.legalise.settled` puts them there. ``notify`` is called for
+    the placement are not yet in rows: :func:`~cdu_placement.legalise.settled` puts them there. ``notify`` is called for
     every tree.
     """
     buffers = {name for name, cell in library.cells.items() if cell.usable and cell.computes(lambda a: a, 1)}

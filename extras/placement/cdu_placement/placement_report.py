@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from cdu_tools.report import Page, Report, Table, json_text
-
 from cdu_synth.area import provenance
 from cdu_synth.area.timing import Netlist
 from cdu_synth.library.liberty import Library
-from cdu_synth.placement.placed import Placed
-from cdu_synth.placement.placer import Placement
+from cdu_tools.report import Page, Report, Table, json_text
+
+from cdu_placement.placed import Placed
+from cdu_placement.placer import Placement
 
 _CAVEAT = (
     "Placed, not routed: every net is a tree of wires along rows and columns between the centres of its cells, with one "

@@ -10,18 +10,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from cdu.delivery import generator
+from cdu_placement import placer, rows
+from cdu_placement.buffers import rebuffered
+from cdu_placement.legalise import settled
+from cdu_placement.placer import clock_nets, place, sites_of
+from cdu_placement.sizing import resized
+from cdu_placement.spef import spef
+from cdu_placement.wires import elmore, spanning_tree, wires_of
 from cdu_spec.config import CduConfig
 from cdu_synth.area import opensta
 from cdu_synth.area.kept_netlist import kept_netlist
 from cdu_synth.area.timing import Netlist, Timing, Wires
 from cdu_synth.library import pdk
-from cdu_synth.placement import placer, rows
-from cdu_synth.placement.buffers import rebuffered
-from cdu_synth.placement.legalise import settled
-from cdu_synth.placement.placer import clock_nets, place, sites_of
-from cdu_synth.placement.sizing import resized
-from cdu_synth.placement.spef import spef
-from cdu_synth.placement.wires import elmore, spanning_tree, wires_of
 from cdu_synth.power.cell_models import cell_models
 from cdu_tools import yosys
 from cdu_tools.errors import MissingToolError, UserError

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from cdu_tools.errors import UserError
 
-from cdu_synth.placement.placer import Placement
-from cdu_synth.placement.rows import CellRows
+from cdu_placement.placer import Placement
+from cdu_placement.rows import CellRows
 
 
 def settled(placement: Placement, sites: Sequence[int], rows: CellRows) -> Placement:

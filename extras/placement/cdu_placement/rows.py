@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cdu_tools.errors import UserError
-
 from cdu_synth.library.liberty import Library
+from cdu_tools.errors import UserError
 
 #: Femtofarads per unit of capacitance that libraries use.
 _FEMTOFARAD = {"ff": 1.0, "pf": 1000.0}
