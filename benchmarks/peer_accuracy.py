@@ -18,9 +18,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from cdu_peers import peers
 from cdu_spec.geometry import BLOCK_VALUES
 from cdu_spec.modes import MASK_BYTES
-from cdu_synth.peers import peers
 from cdu_tools import verilator, yosys
 from cdu_tools.report import table_row
 from cdu_verif.stimulus.dct_accuracy import forward_samples

@@ -46,6 +46,7 @@ PACKAGES = (
     "cdu_fpga",
     "cdu_soc",
     "cdu_placement",
+    "cdu_peers",
 )
 #: Most bytes on the disk of an environment with the base install, those of pip and of compiled modules among them.
 MOST_BYTES = 250_000_000

@@ -24,7 +24,7 @@ from cdu_cli.options import ConfigOption, JsonOption, OptionalOutputOption, SetO
 from cdu_cli.progress import ProgressBar, command_line, publish
 
 if TYPE_CHECKING:
-    from cdu_synth.peers.compare_designs import GivenDesign
+    from cdu_peers.compare_designs import GivenDesign
 
 #: Samples per cycle of a design, more than any has wires for.
 _GREATEST_RATE = 65_536
@@ -84,7 +84,7 @@ def compare(
         raise UserError(f"{unreadable(peers, folder=True)}; clone the open cores as --recipes says")
     chosen, blocks = configuration(config, settings), distinct("--block", block)
     require("matplotlib")
-    from cdu_synth.peers.compare_designs import BLOCKS, ComparisonSettings, compare_designs
+    from cdu_peers.compare_designs import BLOCKS, ComparisonSettings, compare_designs
     from cdu_verif.stimulus.block_accuracy import block_accuracy
 
     period, ways = check_period(clock_ns), mapping_recipes(recipe)
@@ -103,7 +103,7 @@ def _given(
     parameter: list[str] | None,
 ) -> GivenDesign | None:
     """The user's design, if there is one; UserError for options that do not go together."""
-    from cdu_synth.peers.compare_designs import GivenDesign
+    from cdu_peers.compare_designs import GivenDesign
 
     if bool(verilog) != bool(top):
         raise UserError("--verilog FILE and --top NAME come together: give both")
@@ -127,7 +127,7 @@ def _given(
 
 
 def _print_recipes(folder: Path) -> None:
-    from cdu_synth.peers import peers
+    from cdu_peers import peers
 
     for recipe in peers.recipes():
         typer.echo(f"{recipe.name}: {recipe.does}\n  top {recipe.top}, licence {recipe.licence}\n  {recipe.fetch(folder)}")

@@ -8,12 +8,12 @@ from typing import Any
 
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
-from cdu_tools.report import Page, Report, Table, json_text
-
 from cdu_synth.area import provenance
 from cdu_synth.area.flow import Cost
 from cdu_synth.area.report import CAVEAT
-from cdu_synth.peers.peers import PeerRecipe
+from cdu_tools.report import Page, Report, Table, json_text
+
+from cdu_peers.peers import PeerRecipe
 
 #: Origin of a design: a block of this project, an open core with a recipe, or a design given by the user.
 OURS, PEER, GIVEN = "ours", "peer", "given"

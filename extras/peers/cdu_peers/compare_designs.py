@@ -8,18 +8,18 @@ from pathlib import Path
 
 from cdu.delivery import generator
 from cdu_spec.config import CduConfig
+from cdu_synth.area import flow
+from cdu_synth.area.block_selection import check_blocks
+from cdu_synth.area.provenance import provenance
+from cdu_synth.area.recipes import CLOCK_NS, RECIPES, check_clock, check_recipes
+from cdu_synth.library import pdk
 from cdu_tools import yosys
 from cdu_tools.errors import UserError
 from cdu_tools.parallel import largest_first
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
-from cdu_synth.area import flow
-from cdu_synth.area.block_selection import check_blocks
-from cdu_synth.area.provenance import provenance
-from cdu_synth.area.recipes import CLOCK_NS, RECIPES, check_clock, check_recipes
-from cdu_synth.library import pdk
-from cdu_synth.peers import comparison, elaborate, peers
+from cdu_peers import comparison, elaborate, peers
 
 #: Default blocks to compare with other designs.
 BLOCKS = ("dct", "idct", "two_way_dct", "zvc_encoder", "zvc_decoder", "compressor", "decompressor")
@@ -34,7 +34,7 @@ class GivenDesign:
     Parameters
     ----------
     files, top, include, defines, parameters
-        Arguments of :func:`cdu_synth.peers.elaborate.elaborate`.
+        Arguments of :func:`cdu_peers.elaborate.elaborate`.
     samples_per_cycle
         Rate of the design in uncompressed values per cycle; None if unknown.
     """
@@ -58,7 +58,7 @@ class ComparisonSettings:
     given
         A design given by the user.
     peers
-        Folder with the checkouts of the open cores that have recipes (:mod:`cdu_synth.peers.peers`).
+        Folder with the checkouts of the open cores that have recipes (:mod:`cdu_peers.peers`).
     clock_ns
         Target period in ns.
     """

@@ -20,7 +20,7 @@ from cdu_tools import yosys
 from cdu_tools.errors import UserError
 from cdu_tools.near_names import unknown
 
-from cdu_synth.peers.elaborate import elaborate
+from cdu_peers.elaborate import elaborate
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ADDRESS = re.compile(r"https://\S+/[A-Za-z0-9._-]+")
@@ -45,7 +45,7 @@ class PeerRecipe:
     address, commit, licence
         Address of the sources (as ``git clone`` takes it), their commit, and the licence that they state.
     top, files, include, defines, parameters
-        Module and its sources, as for :func:`cdu_synth.peers.elaborate.elaborate`; paths are relative to the repository.
+        Module and its sources, as for :func:`cdu_peers.elaborate.elaborate`; paths are relative to the repository.
     does
         Function of the module, a phrase.
     samples_per_cycle, rate_source

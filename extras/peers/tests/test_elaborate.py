@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from cdu_synth.peers.elaborate import elaborate
+from cdu_peers.elaborate import elaborate
 from cdu_tools import yosys
 from cdu_tools.errors import MissingToolError, UserError
 

@@ -6,9 +6,9 @@ import re
 import pytest
 import typer
 from cdu_cli import compare
+from cdu_peers import comparison, peers
 from cdu_spec import CduConfig
 from cdu_synth.area.flow import Cost
-from cdu_synth.peers import comparison, peers
 from cdu_tools.errors import UserError
 from typer.testing import CliRunner
 

@@ -4,7 +4,7 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from cdu_synth.peers import peers
+from cdu_peers import peers
 from cdu_tools import yosys
 from cdu_tools.errors import UserError
 
