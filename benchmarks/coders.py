@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from actcodec.codecs import codec
 from actcodec.study.activations import load_activations
-from actcodec.study.dqt.comparison import interpolated
+from cdu_dqt.comparison import interpolated
 from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.report import table_row
 from torch import Tensor

@@ -37,8 +37,8 @@ from actcodec.golden.sfpr import inverse_sfpr, reciprocals
 from actcodec.policies.policy import SavedTensor
 from actcodec.study.activations import DenseActivations
 from actcodec.study.data import load
-from actcodec.study.dqt.coefficients import quantized_matrix
-from actcodec.study.dqt.comparison import interpolated
+from cdu_dqt.coefficients import quantized_matrix
+from cdu_dqt.comparison import interpolated
 from cdu_spec.bitstream import RECIPROCAL_BYTES
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode

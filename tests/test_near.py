@@ -53,6 +53,7 @@ def test_changes_that_are_not_committed(clone):
         ("sw/cdu_tools/cache.py", {"tests/sw/cdu_tools/test_cache.py"}),
         ("synth/cdu_synth/area/flow.py", {"tests/synth/area/test_flow.py"}),
         ("sw/cdu_cli/gone.py", {"tests/sw/cdu_cli"}),
+        ("sw/cdu_cli/dqt.py", {"extras/dqt/tests/test_dqt.py"}),
         ("tests/hw/transform/test_dct.py", {"tests/hw/transform/test_dct.py"}),
         ("tests/hw/transform/test_gone.py", set()),
         ("tests/sw/cdu_cli/wrong_invocations.toml", {"tests/sw/cdu_cli"}),

@@ -16,7 +16,7 @@ from cdu_cli.progress import ProgressBar, command_line, publish
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Options of the table that is searched, by their names in :class:`actcodec.study.dqt.study.DqtSettings`."""
+    """Options of the table that is searched, by their names in :class:`cdu_dqt.study.DqtSettings`."""
 
     alpha: Annotated[float, typer.Option(help="Weight of the error, 0 to 1; of the rate 1 - alpha.")] = 0.1
     kind: Annotated[str, typer.Option(help="div (divisors 1-255, jpeg-base) or shift (powers of two, jpeg-act).")] = "div"
@@ -64,8 +64,8 @@ def dqt(options: DqtOptions) -> None:
     Writes table.json (for --dqt of other commands), report.md, rate_distortion.png and results.json.
     """
     import torch
-    from actcodec.study.dqt.find_table import TableSettings, find_table
-    from actcodec.study.dqt.study import DqtSettings
+    from cdu_dqt.find_table import TableSettings, find_table
+    from cdu_dqt.study import DqtSettings
 
     table, setup = DqtSettings(**given(**vars(options.table))), training_setup(options)
     wanted = TableSettings(table, setup, options.seed, options.recorded, options.held_out, options.record)

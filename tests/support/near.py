@@ -27,8 +27,9 @@ def changed(root):
 def near(path, root):
     """Return the tests near a file that is no page.
 
-    A test is near itself. A file of a room has the tests of its name or, where there are none, all tests of the room. A module
-    of no room has the tests that import a module of its name. Data and fixtures among the tests have the tests of their folder.
+    A test is near itself. A file of a room has the tests of its name, a command also those of an extra, or, where there are
+    none, all tests of the room. A module of no room has the tests that import a module of its name. Data and fixtures among the
+    tests have the tests of their folder.
     """
     file = root / path
     mirrors = [(root / "tests" / tests, root / code) for tests, code in MIRRORED.items() if path.startswith(f"{code}/")]
@@ -40,7 +41,8 @@ def near(path, root):
     if path.startswith("tests/") and path.count("/") > 1 and not path.startswith("tests/support/"):
         found = [file.parent]
     elif rooms and rooms[0].is_dir():
-        found = list(rooms[0].rglob(f"test_{file.stem}.py")) or [rooms[0]]
+        places = [rooms[0], *(root.glob("extras/*/tests") if path.startswith("sw/cdu_cli/") else ())]
+        found = [test for place in places for test in place.rglob(f"test_{file.stem}.py")] or [rooms[0]]
     else:
         package = (
             ".".join(Path(path).parent.parts[1:]) if path.startswith(tuple(f"{code}/" for code in MIRRORED.values())) else ""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from actcodec.golden import div_quantizer, shift_quantizer
 from cdu_spec.dqt import DC_DIVISOR, LEAST_SHIFT, MAX_DIVISOR, MAX_SHIFT, Table, divisors
 from cdu_spec.dqt import shifts as shifts_of
 from cdu_spec.modes import JPEG_BASE, JPEG_GMC, Coder, Mode
@@ -13,8 +14,6 @@ from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_tools.errors import UserError
 from cdu_tools.near_names import unknown
 from torch import Tensor
-
-from actcodec.golden import div_quantizer, shift_quantizer
 
 DIV, SHIFT = "div", "shift"
 KINDS = (DIV, SHIFT)

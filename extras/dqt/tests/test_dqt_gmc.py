@@ -5,8 +5,8 @@ import numpy as np
 import plain_dqt
 import pytest
 import torch
-from actcodec.study.dqt import DqtSettings, RateBench, TableQuantizer, coefficients
-from actcodec.study.dqt.gmc_search import GmcBlocks, descend
+from cdu_dqt import DqtSettings, RateBench, TableQuantizer, coefficients
+from cdu_dqt.gmc_search import GmcBlocks, descend
 from cdu_spec.modes import Coder
 from cdu_spec.rounding import Rounding
 from cdu_tools.errors import UserError

@@ -5,8 +5,8 @@ import numpy as np
 import plain_dqt
 import pytest
 import torch
-from actcodec.study.dqt import Curves, Measure, RateBench, TableQuantizer, coefficients, histogram
-from actcodec.study.dqt.curves import entropy
+from cdu_dqt import Curves, Measure, RateBench, TableQuantizer, coefficients, histogram
+from cdu_dqt.curves import entropy
 from cdu_spec.rounding import Rounding
 from cdu_tools.errors import UserError
 from drawn_coefficients import CASES, drawn

@@ -11,9 +11,9 @@ from cdu_spec.geometry import BLOCK_SIDE
 from cdu_spec.reconstruction import STEP_POINTS
 from cdu_tools.report import Page, Table
 
-from actcodec.study.dqt.comparison import comparisons, errors_at, nearest
-from actcodec.study.dqt.quantizer import ENTROPY, GMC, ZVC
-from actcodec.study.dqt.study import DqtStudy, known_tables
+from cdu_dqt.comparison import comparisons, errors_at, nearest
+from cdu_dqt.quantizer import ENTROPY, GMC, ZVC
+from cdu_dqt.study import DqtStudy, known_tables
 
 #: Diagonals (sum of both frequencies) of a band, without the DC entry.
 _RATES = {ENTROPY: "bits of entropy of each coefficient", ZVC: "bits of ZVC", GMC: "bits of GMC, of a sample of blocks"}

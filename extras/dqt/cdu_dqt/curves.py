@@ -15,8 +15,8 @@ from cdu_tools.errors import UserError
 from cdu_tools.near_names import unknown
 from torch import Tensor
 
-from actcodec.study.dqt.coefficients import COEFFICIENT_VALUES
-from actcodec.study.dqt.quantizer import ENTROPY, SHIFT, ZVC, TableQuantizer
+from cdu_dqt.coefficients import COEFFICIENT_VALUES
+from cdu_dqt.quantizer import ENTROPY, SHIFT, ZVC, TableQuantizer
 
 #: Rates that are a sum over coefficients.
 RATES = (ENTROPY, ZVC)
@@ -50,7 +50,7 @@ class Measure:
         Parameters
         ----------
         histogram
-            float64 (64, 4096), see :func:`actcodec.study.dqt.coefficients.histogram`.
+            float64 (64, 4096), see :func:`cdu_dqt.coefficients.histogram`.
         rungs
             int64 (64,).
 

@@ -3,8 +3,8 @@
 import plain_dqt
 import pytest
 import torch
-from actcodec.study.dqt import Curves, Measure, Sgd, TableQuantizer, histogram, search
-from actcodec.study.dqt.optimizers import gradient, nearest
+from cdu_dqt import Curves, Measure, Sgd, TableQuantizer, histogram, search
+from cdu_dqt.optimizers import gradient, nearest
 from cdu_tools.errors import UserError
 from drawn_coefficients import CASES, drawn
 from hypothesis import given, settings

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from itertools import cycle
 
 import torch
+from actcodec.golden import gmc
 from cdu_spec.bitstream import COEFFICIENT_ORDER
 from cdu_spec.geometry import BLOCK_VALUES
 from torch import Tensor
 
-from actcodec.golden import gmc
-from actcodec.study.dqt.coefficients import histogram
-from actcodec.study.dqt.curves import Curves, Measure, check_alpha
-from actcodec.study.dqt.quantizer import TableQuantizer
+from cdu_dqt.coefficients import histogram
+from cdu_dqt.curves import Curves, Measure, check_alpha
+from cdu_dqt.quantizer import TableQuantizer
 
 #: Number of blocks on which a table is searched, at equal distances among all.
 SAMPLE_BLOCKS = 1 << 13

@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from actcodec.study.dqt.comparison import comparisons, errors_at, nearest
-from actcodec.study.dqt.measure import RatePoint
-from actcodec.study.dqt.study import IMAGES, PUBLISHED, DqtSettings, DqtStudy, MeasuredTable
+from cdu_dqt.comparison import comparisons, errors_at, nearest
+from cdu_dqt.measure import RatePoint
+from cdu_dqt.study import IMAGES, PUBLISHED, DqtSettings, DqtStudy, MeasuredTable
 
 
 def measured(name, kind, alpha, size, error):

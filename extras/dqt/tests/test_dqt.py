@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import typer
 from actcodec.study.activations import Activation, load_activations, save_activations
-from actcodec.study.dqt import RateBench, TableQuantizer, coefficients
 from cdu_cli import dqt, train
+from cdu_dqt import RateBench, TableQuantizer, coefficients
 from cdu_spec.dqt_file import read_table
 from PIL import Image
 from plain_dqt import objective

@@ -1,6 +1,6 @@
 """Two optimisers for the 64 entries: exact search, and the finite-difference SGD of the paper.
 
-The objective is ``(1 - alpha) * rate + alpha * error``, both of :mod:`actcodec.study.dqt.curves`, as a mean over the 64
+The objective is ``(1 - alpha) * rate + alpha * error``, both of :mod:`cdu_dqt.curves`, as a mean over the 64
 coefficients. The DC entry stays 8.
 """
 
@@ -15,8 +15,8 @@ from cdu_spec.geometry import BLOCK_VALUES
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from actcodec.study.dqt.coefficients import histogram
-from actcodec.study.dqt.curves import Curves, Measure, check_alpha
+from cdu_dqt.coefficients import histogram
+from cdu_dqt.curves import Curves, Measure, check_alpha
 
 SEARCH, SGD = "search", "sgd"
 OPTIMIZERS = (SEARCH, SGD)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from actcodec.codecs.codec import JpegActCodec, JpegGmcCodec, check_s
 from cdu_spec.dqt import Table
 from cdu_spec.modes import Coder
 from cdu_spec.reconstruction import point_of
@@ -16,13 +17,12 @@ from cdu_tools.errors import UserError
 from cdu_tools.near_names import unknown
 from torch import Tensor
 
-from actcodec.codecs.codec import JpegActCodec, JpegGmcCodec, check_s
-from actcodec.study.dqt.coefficients import coefficients, histogram
-from actcodec.study.dqt.curves import RATES, Curves, Measure, check_alpha
-from actcodec.study.dqt.gmc_search import GmcBlocks, descend
-from actcodec.study.dqt.measure import RateBench, RatePoint
-from actcodec.study.dqt.optimizers import OPTIMIZERS, SEARCH, SGD, Sgd, search
-from actcodec.study.dqt.quantizer import DIV, ENTROPY, GMC, SHIFT, TableQuantizer
+from cdu_dqt.coefficients import coefficients, histogram
+from cdu_dqt.curves import RATES, Curves, Measure, check_alpha
+from cdu_dqt.gmc_search import GmcBlocks, descend
+from cdu_dqt.measure import RateBench, RatePoint
+from cdu_dqt.optimizers import OPTIMIZERS, SEARCH, SGD, Sgd, search
+from cdu_dqt.quantizer import DIV, ENTROPY, GMC, SHIFT, TableQuantizer
 
 #: Tables of the paper that are measured with each kind; as shifts optL is optsL and optH is optsH.
 PUBLISHED = {DIV: ("optL", "optH", "optsL", "optsH"), SHIFT: ("optsL", "optsH")}

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from actcodec.study.activations import Activation, load_activations, record_training, save_activations
+from actcodec.study.setup import TrainingSetup
 from cdu_spec.dqt_file import table_text
 from cdu_tools.errors import UserError
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report, json_text
 
-from actcodec.study.activations import Activation, load_activations, record_training, save_activations
-from actcodec.study.dqt import plot, report
-from actcodec.study.dqt.study import DqtSettings, study
-from actcodec.study.setup import TrainingSetup
+from cdu_dqt import plot, report
+from cdu_dqt.study import DqtSettings, study
 
 
 @dataclass(frozen=True)

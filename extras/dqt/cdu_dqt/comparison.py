@@ -8,7 +8,7 @@ from math import exp, log
 
 import numpy as np
 
-from actcodec.study.dqt.study import DqtStudy, MeasuredTable, known_tables
+from cdu_dqt.study import DqtStudy, MeasuredTable, known_tables
 
 _IMAGES = ("image30", "image50", "image80")
 

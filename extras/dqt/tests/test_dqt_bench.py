@@ -5,8 +5,8 @@ import pytest
 import torch
 from actcodec.study import data
 from actcodec.study.activations import record_training
-from actcodec.study.dqt import RateBench, TableQuantizer
 from actcodec.study.experiment import Recipe
+from cdu_dqt import RateBench, TableQuantizer
 from cdu_spec import dqt
 from cdu_spec.dct import LEAST
 from cdu_spec.rounding import Rounding

@@ -10,9 +10,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from actcodec.study.dqt.comparison import errors_at
-from actcodec.study.dqt.quantizer import ENTROPY, GMC, ZVC, TableQuantizer
-from actcodec.study.dqt.study import DqtStudy, MeasuredTable, known_tables
+from cdu_dqt.comparison import errors_at
+from cdu_dqt.quantizer import ENTROPY, GMC, ZVC, TableQuantizer
+from cdu_dqt.study import DqtStudy, MeasuredTable, known_tables
 
 # Colours that colour-blind readers can tell apart (Okabe and Ito).
 _SEARCHED = {ENTROPY: "#0072B2", ZVC: "#D55E00", GMC: "#D55E00"}

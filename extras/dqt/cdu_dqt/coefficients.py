@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
+from actcodec.golden import blocks
+from actcodec.golden.dct import dct
+from actcodec.golden.sfpr import scales, sfpr
+from actcodec.golden.shift_quantizer import COEFFICIENT_MAX, COEFFICIENT_MIN
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, COEFFICIENT_BITS
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
 from torch import Tensor
-
-from actcodec.golden import blocks
-from actcodec.golden.dct import dct
-from actcodec.golden.sfpr import scales, sfpr
-from actcodec.golden.shift_quantizer import COEFFICIENT_MAX, COEFFICIENT_MIN
 
 #: Every value that a coefficient can have, int16 (4096,).
 COEFFICIENT_VALUES = torch.arange(COEFFICIENT_MIN, COEFFICIENT_MAX + 1, dtype=torch.int16)

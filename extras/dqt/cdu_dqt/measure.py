@@ -10,6 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from actcodec.backends.job import DTYPES
+from actcodec.golden import blocks
+from actcodec.golden.dct import idct
+from actcodec.golden.entropy_encoder import encode
+from actcodec.golden.jpeg_base_stream import JpegBaseHeader
+from actcodec.golden.sfpr import inverse_sfpr, reciprocals
 from cdu_spec.bitstream import Header
 from cdu_spec.coding import ShiftCoding
 from cdu_spec.config import CduConfig
@@ -20,15 +26,9 @@ from cdu_spec.modes import MASK_BYTES, Coder, Dtype, Mode
 from cdu_spec.sfpr import SFPR_RECIPROCAL_BITS
 from torch import Tensor
 
-from actcodec.backends.job import DTYPES
-from actcodec.golden import blocks
-from actcodec.golden.dct import idct
-from actcodec.golden.entropy_encoder import encode
-from actcodec.golden.jpeg_base_stream import JpegBaseHeader
-from actcodec.golden.sfpr import inverse_sfpr, reciprocals
-from actcodec.study.dqt.coefficients import coefficients, quantized_matrix
-from actcodec.study.dqt.gmc_search import gmc_lengths
-from actcodec.study.dqt.quantizer import SHIFT, TableQuantizer
+from cdu_dqt.coefficients import coefficients, quantized_matrix
+from cdu_dqt.gmc_search import gmc_lengths
+from cdu_dqt.quantizer import SHIFT, TableQuantizer
 
 _FORMATS = {dtype: form for form, dtype in DTYPES.items()}
 
@@ -66,7 +66,7 @@ class RateBench:
     Parameters
     ----------
     tensors
-        As in :func:`actcodec.study.dqt.coefficients.coefficients`.
+        As in :func:`cdu_dqt.coefficients.coefficients`.
     S
         Scale of SFPR.
     """
