@@ -24,9 +24,9 @@ from actcodec.policies.bounds.scalar_bounds import VARIANCE_GROWTH
 from actcodec.study import experiment
 from actcodec.study.data import Dataset, load
 from actcodec.study.grid_search import least_bits
-from actcodec.study.zoo import ZOO
 from actcodec.training import Policy, policy
 from cdu_tools.report import Table
+from cdu_zoo import ZOO
 from torch import Tensor, nn
 
 DRAWS = 30

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from actcodec.study.data.batches import CLASSES, images, shades
 from actcodec.study.models import ResNet, VisionTransformer
 from actcodec.study.models.library import torchvision
-from actcodec.study.zoo.batches import CLASSES, images, shades
-from actcodec.study.zoo.of_torch import UNet
+from cdu_zoo.of_torch import UNet
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -26,7 +26,7 @@ class Network:
     Parameters
     ----------
     family
-        One of :data:`actcodec.study.zoo.FAMILIES`, for which a policy is recommended.
+        One of :data:`actcodec.study.foreign.FAMILIES`, for which a policy is recommended.
     build
         Makes the model with random weights, in training mode and without dropout.
     batch

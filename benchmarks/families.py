@@ -5,7 +5,7 @@
     python benchmarks/families.py --models timm.test_vit --policies transformer nvfp4
     python benchmarks/families.py --policies transformer "transformer bits=5"
 
-Models have random weights, by three seeds, and take batches of real images and text (:mod:`actcodec.study.zoo`). Each policy is
+Models have random weights, by three seeds, and take batches of real images and text (:mod:`cdu_zoo`). Each policy is
 tried on one batch with these weights and after 32 steps of training without compression. Seed 0 is for all policies; the others
 are for those that are good for the family so far. Prints a markdown table of plain storage and of what two bits do, with
 a row for each family, and one with a row for each model and policy:
@@ -42,10 +42,11 @@ from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import named
 from actcodec.study.families import BITS, POLICIES, FamilyRow, on_family, rows_of
+from actcodec.study.foreign import FAMILIES
 from actcodec.study.gradient_similarity import Likeness
-from actcodec.study.zoo import FAMILIES, ZOO
 from cdu_tools.files import write_whole
 from cdu_tools.parallel import processes
+from cdu_zoo import ZOO
 from digest import Table
 
 ROOT = Path(__file__).parent.parent

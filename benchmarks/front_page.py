@@ -26,7 +26,7 @@ from actcodec.policies.recommended import (
     recommended,
     status,
 )
-from actcodec.study.zoo import FAMILIES
+from actcodec.study.foreign import FAMILIES
 from cdu_cli.configurations import REGISTERS, tests_passed
 from cdu_tools.files import write_whole
 from compiled_budgets import lowest, read_budgets

@@ -16,8 +16,8 @@ from typing import Any
 import actcodec
 import torch
 from actcodec.study.models import ResNet
-from actcodec.study.zoo import ZOO
 from cdu_spec.sfpr import DEFAULT_S, PUBLISHED_S
+from cdu_zoo import ZOO
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn import functional as F

@@ -18,9 +18,9 @@ import torch
 from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import named
 from actcodec.study.families import rows_of
-from actcodec.study.zoo import ZOO
 from cdu_tools.files import write_whole
 from cdu_tools.report import Table
+from cdu_zoo import ZOO
 
 FILE = Path("docs", "evidence", "gradients_over_time.csv")
 MODELS = (

@@ -45,13 +45,13 @@ from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import has_kernels, named, recommended
 from actcodec.saved.allocations import allocations
 from actcodec.study.check import named_policy
+from actcodec.study.data.batches import CLASSES, VOCABULARY
 from actcodec.study.gradient_similarity import cosine
 from actcodec.study.largest import largest
 from actcodec.study.models.library import torchvision, transformers
-from actcodec.study.zoo.batches import CLASSES, VOCABULARY
-from actcodec.study.zoo.losses import of_images, of_next_letters
 from actcodec.training import Statistics
 from cdu_tools.report import table_row
+from cdu_zoo.losses import of_images, of_next_letters
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint

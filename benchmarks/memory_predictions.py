@@ -33,10 +33,10 @@ from actcodec.saved.allocations import allocations
 from actcodec.study.memory import BLOCKS, CHECKPOINT, COMPILED, NONE, predict
 from actcodec.study.memory_subject import Subject, of_script, of_zoo, without_values
 from actcodec.study.models.library import torchvision
-from actcodec.study.zoo import ZOO
-from actcodec.study.zoo.of_torch import UNet
 from cdu_tools.files import write_whole
 from cdu_tools.marks import Marks
+from cdu_zoo import ZOO
+from cdu_zoo.of_torch import UNet
 from digest import Table
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode

@@ -48,6 +48,7 @@ PACKAGES = (
     "cdu_placement",
     "cdu_peers",
     "cdu_dqt",
+    "cdu_zoo",
 )
 #: Most bytes on the disk of an environment with the base install, those of pip and of compiled modules among them.
 MOST_BYTES = 250_000_000

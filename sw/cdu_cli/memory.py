@@ -88,8 +88,9 @@ def memory(
 
 
 def _subject(model: str, family: str, dtype: Any) -> Subject:
+    from actcodec.study.foreign import FAMILIES
     from actcodec.study.memory_subject import of_script, of_zoo
-    from actcodec.study.zoo import FAMILIES, ZOO
+    from cdu_zoo import ZOO
 
     if family and family not in FAMILIES:
         raise UserError(unknown("family", family, FAMILIES))

@@ -8,7 +8,7 @@ import digest
 import pytest
 import results
 from actcodec.policies.recommended import recommended
-from actcodec.study.zoo import FAMILIES
+from actcodec.study.foreign import FAMILIES
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "evidence"

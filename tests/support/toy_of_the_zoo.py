@@ -1,7 +1,7 @@
 """A model of the zoo that takes a second."""
 
 import torch
-from actcodec.study.zoo import Foreign
+from actcodec.study.foreign import Foreign
 from torch import nn
 from torch.nn import functional as F
 

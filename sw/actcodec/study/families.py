@@ -20,8 +20,8 @@ from actcodec.policies.tables.rules import first_rules
 from actcodec.saved.statistics import Statistics
 from actcodec.study.check import CANDIDATES, named_policy
 from actcodec.study.diagnosis import Passes
+from actcodec.study.foreign import Foreign
 from actcodec.study.gradient_similarity import Likeness, likeness
-from actcodec.study.zoo import Foreign
 
 #: Steps of training between the first and the second measurement of policies.
 STEPS = 32

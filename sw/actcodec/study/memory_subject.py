@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from actcodec.graph.torch_private import FakeTensorMode
+from actcodec.study.foreign import Foreign
 from actcodec.study.step_script import names_of
-from actcodec.study.zoo.foreign import Foreign
 
 #: Formats of parameters and data, by name.
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -34,7 +34,7 @@ class Subject:
     loss
         Computes a tensor of one value.
     family
-        Kind of network, a name in :data:`~actcodec.study.zoo.foreign.FAMILIES`; empty if unknown.
+        Kind of network, a name in :data:`~actcodec.study.foreign.FAMILIES`; empty if unknown.
     mode
         Mode of the fake tensors.
     entered

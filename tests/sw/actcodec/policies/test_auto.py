@@ -8,9 +8,9 @@ import torch
 from actcodec.codecs import codec
 from actcodec.policies.auto.candidates import CANDIDATES
 from actcodec.study import calibrate, settle
+from actcodec.study.data.batches import images
 from actcodec.study.diagnosis import Passes, distance
 from actcodec.study.models import ResNet, VisionTransformer
-from actcodec.study.zoo.batches import images
 from actcodec.training import EXACT, AutoPolicy, CodecSpec, Policy, Rule, load_policy, policy, policy_data, save_policy
 from cdu_tools.errors import UserError
 from torch import nn

@@ -10,8 +10,7 @@ from actcodec.policies.recommended import measured
 from actcodec.saved.allocations import allocations
 from actcodec.study.live_storages import BACKWARD, UPDATE, LiveStorages, StoragePlace
 from actcodec.study.memory import OPTIMIZERS, blocks, check_policy, predict
-from actcodec.study.memory_subject import Subject, of_script, of_zoo, without_values
-from actcodec.study.zoo import ZOO, batches
+from actcodec.study.memory_subject import Subject, of_script, without_values
 from cdu_tools.errors import UserError
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -48,29 +47,6 @@ def peak_and_kept(model, *data):
 
 
 X = torch.randn(128, 64)
-
-
-@pytest.mark.parametrize(
-    "name", ["torchvision.resnet18", "torchvision.mobilenet_v2", "timm.test_vit", "transformers.llama", "torch.UNet_batch_norm"]
-)
-def test_a_model_of_the_zoo_takes_what_is_predicted(name):
-    torch.set_num_threads(1)
-    foreign = ZOO[name]
-    real = foreign.build()
-    foreign.loss(real, 0).backward()
-    real.zero_grad(set_to_none=True)
-    kept = allocations(lambda: foreign.loss(real, 0)).kept
-    peak = allocations(lambda: foreign.loss(real, 0).backward()).peak
-    found = predict(of_zoo(foreign), on_cpu=True)
-    assert found.kept == pytest.approx(kept, rel=0.001)
-    assert found.step == pytest.approx(peak, rel=0.05)
-    assert found.place.phase == BACKWARD
-
-
-def test_twice_the_batch_keeps_twice_as_much():
-    one, two = (predict(of_zoo(ZOO["timm.test_vit"]), count=count) for count in (8, 16))
-    assert two.kept == pytest.approx(2 * one.kept, rel=0.01)
-    assert two.state == one.state
 
 
 @pytest.mark.parametrize("checkpoints", [False, True])
@@ -140,10 +116,10 @@ def test_policies_without_bytes_or_a_family_are_refused():
         check_policy("compiled-int8", "", 0.5)
 
 
-def test_blocks_are_the_outermost_elements_that_consist_of_modules():
+def test_blocks_are_the_outermost_elements_that_consist_of_modules(torchvision):
     model = Layers()
     assert blocks(model) == list(model.blocks)
-    resnet = ZOO["torchvision.resnet18"].build()
+    resnet = torchvision.models.resnet18()
     assert [type(one).__name__ for one in blocks(resnet)] == ["BasicBlock"] * 8
     own = nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.GELU()), nn.Sequential(Layers()), nn.Linear(4, 4))
     assert blocks(own) == [own[0], own[1][0]]
@@ -197,13 +173,6 @@ def test_a_compiled_model_that_returns_an_object_is_one_sentence():
     one = Subject("own", model, lambda count: (mode.from_tensor(X),), lambda x: model(x)[0].sum(), "", mode, True)
     with pytest.raises(UserError, match="cannot predict Hidden, compiled: it returns a Result; let it return tensors"):
         predict(one, "compiled-int8")
-
-
-def test_a_model_of_the_zoo_is_compiled_with_the_making_of_its_batches():
-    batches._pieces.cache_clear()
-    one = of_zoo(ZOO["transformers.distilbert"])
-    found, later = predict(one, "compiled"), predict(one, "none")
-    assert 0 < found.kept < later.kept
 
 
 def test_an_operation_that_needs_values_is_one_sentence():

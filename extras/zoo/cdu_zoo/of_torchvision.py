@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from actcodec.study.data.batches import CLASSES, SHADES
+from actcodec.study.foreign import Foreign
+from actcodec.study.models.library import torchvision
 from torch import nn
 
-from actcodec.study.models.library import torchvision
-from actcodec.study.zoo.batches import CLASSES, SHADES
-from actcodec.study.zoo.foreign import Foreign
-from actcodec.study.zoo.losses import of_images, of_pixels
+from cdu_zoo.losses import of_images, of_pixels
 
 
 def _named(name: str, family: str, **options: Any) -> Foreign:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from actcodec.study.data.batches import CLASSES, SHADES, SUBJECTS, VOCABULARY, images, texts
+from actcodec.study.foreign import Foreign, Loss
+from actcodec.study.models.library import transformers
 from torch import Tensor, nn
 from torch.nn import functional
 
-from actcodec.study.models.library import transformers
-from actcodec.study.zoo.batches import CLASSES, SHADES, SUBJECTS, VOCABULARY, images, texts
-from actcodec.study.zoo.foreign import Foreign
-from actcodec.study.zoo.losses import Loss, of_hidden_letters, of_images, of_next_letters, of_pixels, of_subjects
+from cdu_zoo.losses import of_hidden_letters, of_images, of_next_letters, of_pixels, of_subjects
 
 _SIDE = 64
 #: Options common to several configurations.

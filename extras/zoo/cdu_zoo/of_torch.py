@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import torch
+from actcodec.study.data.batches import SHADES, SUBJECTS, VOCABULARY
+from actcodec.study.foreign import Foreign
 from torch import Tensor, nn
 from torch.nn import functional
 
-from actcodec.study.zoo.batches import SHADES, SUBJECTS, VOCABULARY
-from actcodec.study.zoo.foreign import Foreign
-from actcodec.study.zoo.losses import of_next_letters, of_pixels, of_subjects
+from cdu_zoo.losses import of_next_letters, of_pixels, of_subjects
 
 _WIDTH = 64
 

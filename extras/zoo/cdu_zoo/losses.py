@@ -1,39 +1,13 @@
-"""Losses for training models of other libraries, on batches of :mod:`~actcodec.study.zoo.batches`."""
+"""Losses for training models of other libraries, on batches of :mod:`~actcodec.study.data.batches`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
+from actcodec.study.data.batches import images, shades, texts
+from actcodec.study.foreign import Loss
 from torch import Tensor, nn
 from torch.nn import functional
-
-from actcodec.study.zoo.batches import images, shades, texts
-
-
-@dataclass(frozen=True)
-class Loss:
-    """A loss on batches of one data set, called with a model and the number of a batch, from 0.
-
-    Parameters
-    ----------
-    compute
-        ``compute(model, number, count)``.
-    count
-        Samples in a batch.
-    """
-
-    compute: Callable[[nn.Module, int, int], Tensor]
-    count: int
-
-    def __call__(self, model: nn.Module, number: int) -> Tensor:
-        """Return the loss of the batch of that number."""
-        return self.compute(model, number, self.count)
-
-    def of(self, count: int) -> Loss:
-        """Return the same loss with ``count`` samples in a batch."""
-        return replace(self, count=count)
 
 
 def of_images(count: int = 8, side: int = 64) -> Loss:

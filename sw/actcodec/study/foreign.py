@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from torch import nn
-
-from actcodec.study.zoo.losses import Loss
+from torch import Tensor, nn
 
 #: Kinds of networks for which policies are recommended, with their typical parts.
 FAMILIES = {
@@ -19,6 +17,30 @@ FAMILIES = {
     "U-Net": "maps at the end as large as the image",
     "RNN": "recurrent layers",
 }
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss on batches of one data set, called with a model and the number of a batch, from 0.
+
+    Parameters
+    ----------
+    compute
+        ``compute(model, number, count)``.
+    count
+        Samples in a batch.
+    """
+
+    compute: Callable[[nn.Module, int, int], Tensor]
+    count: int
+
+    def __call__(self, model: nn.Module, number: int) -> Tensor:
+        """Return the loss of the batch of that number."""
+        return self.compute(model, number, self.count)
+
+    def of(self, count: int) -> Loss:
+        """Return the same loss with ``count`` samples in a batch."""
+        return replace(self, count=count)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from actcodec.study.data.batches import CLASSES
+from actcodec.study.foreign import Foreign
 from actcodec.study.models.library import timm
-from actcodec.study.zoo.batches import CLASSES
-from actcodec.study.zoo.foreign import Foreign
-from actcodec.study.zoo.losses import of_images
+
+from cdu_zoo.losses import of_images
 
 _SIDE = 64
 

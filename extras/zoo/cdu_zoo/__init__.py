@@ -1,9 +1,8 @@
 """The zoo: models of other libraries by family, with random weights, on real images and text; a step takes under a second."""
 
-from actcodec.study.zoo import of_timm, of_torch, of_torchvision, of_transformers
-from actcodec.study.zoo.foreign import FAMILIES, Foreign
+from cdu_zoo import of_timm, of_torch, of_torchvision, of_transformers
 
 #: All models, by name.
 ZOO = {model.name: model for library in (of_torchvision, of_timm, of_transformers, of_torch) for model in library.MODELS}
 
-__all__ = ["FAMILIES", "ZOO", "Foreign"]
+__all__ = ["ZOO"]
