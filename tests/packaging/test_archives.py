@@ -77,7 +77,7 @@ def test_the_source_archive_has_everything_that_tests_and_pages_are_made_of(tmp_
     rooms = ("sw", "hw", "verif", "synth", "extras", "tests", "docs", "benchmarks", "examples")
     wanted = {file.relative_to(ROOT).as_posix() for room in rooms for file in files(ROOT / room)}
     assert wanted <= held
-    assert {"pyproject.toml", "constraints.txt", "Makefile", "README.md", "LICENSE"} <= held
+    assert {"pyproject.toml", "conftest.py", "constraints.txt", "Makefile", "README.md", "LICENSE"} <= held
     assert not [name for name in held if name.startswith((".venv", "build", "dist"))]
 
 
