@@ -8,6 +8,8 @@ import torch
 from cdu_tools.errors import UserError
 from torch import nn
 
+pytestmark = pytest.mark.usefixtures("graphs")
+
 
 def make():
     torch.manual_seed(0)

@@ -13,6 +13,8 @@ from actcodec.graph.formats import FORMATS
 from cdu_tools.errors import UserError
 from torch import Tensor, nn
 
+pytestmark = pytest.mark.usefixtures("graphs")
+
 
 class Network(nn.Module):
     """A network in two graphs, with a buffer and random numbers in the first."""

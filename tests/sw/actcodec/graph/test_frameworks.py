@@ -9,6 +9,7 @@ from graph_steps import found
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+pytestmark = pytest.mark.usefixtures("graphs")
 WIDTH, STEPS = 128, 3
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+pytestmark = pytest.mark.usefixtures("graphs")
 WIDTH = 128
 
 

@@ -6,7 +6,6 @@ import actcodec
 import pytest
 import torch
 from actcodec.graph import compiled
-from actcodec.graph.torch_private import decompositions
 from torch import nn
 from torch.nn import functional as F
 
@@ -57,25 +56,6 @@ class Between(nn.Module):
         return self.last(self.function(self.first(x), self.second(x)))
 
 
-def _run(graph, inputs, partitioner):
-    """Partition as inductor does, and run the graphs as they are: an instance takes a tenth of the time."""
-    import torch._functorch.config as functorch
-    from torch._dynamo.backends.common import aot_autograd
-
-    def boxed(one, _):
-        def call(values):
-            given = list(values)
-            values.clear()
-            return one(*given)
-
-        call._boxed_call = True
-        return call
-
-    compilers = dict.fromkeys(("fw_compiler", "bw_compiler", "inference_compiler"), boxed)
-    with functorch.patch(enable_autograd_cache=False, ban_recompute_materialized_backward=False):
-        return aot_autograd(**compilers, partition_fn=partitioner, decompositions=decompositions())(graph, inputs)
-
-
 def gradients(model):
     """Return the gradients of a step, by parameter."""
     generator = torch.Generator().manual_seed(1)
@@ -98,9 +78,8 @@ def cosines(function, parts):
 
 @pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize("name", STEEP)
-def test_errors_are_not_multiplied(name, parts, monkeypatch):
+def test_errors_are_not_multiplied(name, parts, graphs_as_they_are):
     """The steps of a function stay in one part, or the part with the pole would not know what the others code."""
-    monkeypatch.setattr(compiled, "inductor", _run)
     found = cosines(STEEP[name], parts)
     assert min(found.values()) > 0.99, found
 
@@ -117,9 +96,8 @@ def test_inductor_does_the_same():
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_smooth_functions_are_coded(name, monkeypatch):
+def test_smooth_functions_are_coded(name, graphs_as_they_are, monkeypatch):
     """Both results of the first layers are: nothing of their size is kept in 32 bits."""
-    monkeypatch.setattr(compiled, "inductor", _run)
     kept = []
     partition = compiled.Partitioner.__call__
 
