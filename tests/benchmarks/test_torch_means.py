@@ -2,6 +2,7 @@
 
 import copy
 
+import pytest
 import torch
 import torch._functorch.config as functorch
 import torch._inductor.config as inductor
@@ -20,6 +21,7 @@ class Cubes(nn.Module):
         return (self.layer(x.sin()) ** 3).mean()
 
 
+@pytest.mark.campaign
 def test_models_of_one_class_are_compiled_apart():
     torch.manual_seed(0)
     model, x = Cubes(), torch.randn(1024, 64)

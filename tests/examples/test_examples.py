@@ -58,6 +58,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(not find_spec("accelerate"), reason="needs accelerate: pip install 'actcodec[frameworks]'")
 def test_transformers_trainer_goes_on_from_a_checkpoint(tmp_path):
     said = run(tmp_path, "-c", BESIDE_TORCHVISION, EXAMPLES / "transformers_trainer.py", "--steps", 6)
@@ -69,7 +70,7 @@ def test_transformers_trainer_goes_on_from_a_checkpoint(tmp_path):
 
 
 @pytest.mark.skipif(not find_spec("transformers"), reason="needs transformers: pip install 'actcodec[models]'")
-@pytest.mark.parametrize(("codec", "least"), [("bypass", 0.99), ("mxint8", 1.9)])
+@pytest.mark.parametrize(("codec", "least"), [("bypass", 0.99), pytest.param("mxint8", 1.9, marks=pytest.mark.campaign)])
 def test_a_model_writes_with_a_compressed_cache(tmp_path, codec, least):
     said = run(tmp_path, "-c", BESIDE_TORCHVISION, EXAMPLES / "kv_generate.py", "--codec", codec, "--new", 40)
     same, new, ratio = map(float, re.search(r"(\d+) of (\d+) new ones.*, (\S+) times fewer", said, re.DOTALL).groups())
@@ -77,6 +78,7 @@ def test_a_model_writes_with_a_compressed_cache(tmp_path, codec, least):
     assert same == new or codec != "bypass"
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(not find_spec("lightning"), reason="needs lightning: pip install 'actcodec[frameworks]'")
 def test_lightning_trains_as_a_file_says(tmp_path):
     mine = tmp_path / "mine.toml"

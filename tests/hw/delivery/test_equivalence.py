@@ -12,7 +12,7 @@ from cdu_tools import yosys
 from cdu_tools.errors import MissingToolError
 
 #: Blocks whose netlists are proven in seconds.
-BLOCKS = ("shift_quantizer", "inverse_shift_quantizer")
+BLOCKS = ("shift_quantizer", pytest.param("inverse_shift_quantizer", marks=pytest.mark.campaign))
 
 
 @pytest.fixture(params=BLOCKS)

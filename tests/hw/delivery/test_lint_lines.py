@@ -28,16 +28,19 @@ KINDS = {
     "several": {**FEW, "cdus": 3, "value_format": "bf16"},
     "mx": {"modes": ("sfpr", "bypass", "mx")},
 }
-#: Minutes, all together.
 LARGE = {
     "gmc": {"coders": ("zvc", "gmc")},
     "universal": {"modes": CONFIGS["universal"].modes, "duplex": "half", "dma_bits": 64, "payload_crc": 1},
 }
+#: Linted in every run of the tests; the others, in campaigns.
+FEW_KINDS = ("dma with clocks", "mx")
 units = pytest.mark.parametrize(
     ("block", "changed"),
     [
-        *(pytest.param(None, changed, id=kind) for kind, changed in KINDS.items()),
-        *(pytest.param(None, changed, id=kind, marks=pytest.mark.campaign) for kind, changed in LARGE.items()),
+        *(
+            pytest.param(None, changed, id=kind, marks=() if kind in FEW_KINDS else pytest.mark.campaign)
+            for kind, changed in (KINDS | LARGE).items()
+        ),
         *(pytest.param(block, {}, id=block) for block in ("dct", "distributor", "axi_write_master")),
     ],
 )

@@ -187,7 +187,7 @@ class Holder(dict):
 
 
 @pytest.mark.parametrize("version", OTHERS)
-@pytest.mark.parametrize("block", ["alignment_buffer", "control"])
+@pytest.mark.parametrize("block", ["alignment_buffer", pytest.param("control", marks=pytest.mark.campaign)])
 def test_another_python_writes_the_same_bytes(version, block):
     python = other_python(version)
     if not python:

@@ -33,7 +33,7 @@ def test_every_port_belongs_to_a_clock():
     assert set(unit.signature.members) - named == {"irq", "idle"}
 
 
-@pytest.mark.parametrize("own", [("registers",), ("values", "packed")])
+@pytest.mark.parametrize("own", [("registers",), pytest.param(("values", "packed"), marks=pytest.mark.campaign)])
 def test_what_has_no_clock_of_its_own_is_of_the_unit(own):
     made = generator.kept(SMALL.override(own_clocks=own, reset_active="low"))
     head = re.search(rf"^module {made.top} \(\n(.*?)\n\);$", made.verilog, re.DOTALL | re.MULTILINE)[1]
@@ -52,6 +52,7 @@ def test_jobs_pass_between_unrelated_clocks(tmp_path):
     assert {test.name: test.status for test in outcome.tests} == dict.fromkeys(TESTS, "pass")
 
 
+@pytest.mark.campaign
 @needs_verilator
 def test_lint_has_nothing_to_say(tmp_path):
     made = generator.kept(SMALL.override(own_clocks=OWN_CLOCKS, reset_active="low"))

@@ -61,11 +61,11 @@ def save(path, values, tensors):
     ("codec", "ending", "tensors"),
     [
         ("jpeg-act", "npy", 1),
-        ("autoquantz", "npy", 1),
-        ("sfpr", "npz", 1),
+        pytest.param("autoquantz", "npy", 1, marks=pytest.mark.campaign),
+        pytest.param("sfpr", "npz", 1, marks=pytest.mark.campaign),
         ("sfpr", "safetensors", 1),
-        ("sfpr", "safetensors", 20),
-        ("sfpr", "pt", 20),
+        pytest.param("sfpr", "safetensors", 20, marks=pytest.mark.campaign),
+        pytest.param("sfpr", "pt", 20, marks=pytest.mark.campaign),
     ],
 )
 def test_the_memory_is_bounded(tmp_path, codec, ending, tensors):

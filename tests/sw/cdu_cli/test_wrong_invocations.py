@@ -18,7 +18,7 @@ TABLE = tomllib.loads(Path(__file__).with_name("wrong_invocations.toml").read_te
 #: Seconds of the processor that any of them may take, and seconds by the clock, of which a busy machine needs more.
 LIMIT, PATIENCE = 10, 120
 #: Of every so many invocations one is also made as a user makes it, in a process of its own.
-SAMPLED = 120
+SAMPLED = 250
 
 
 def _rows():

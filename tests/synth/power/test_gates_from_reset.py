@@ -53,6 +53,7 @@ def without_reset(netlist):
     return re.sub(r"(assign n\d+ =) rst\[0\]", r"\1 1'b0", from_random_bits(netlist))
 
 
+@pytest.mark.campaign
 @needs_icarus
 @pytest.mark.parametrize("block", BLOCKS)
 def test_nothing_is_unknown_behind_an_asynchronous_reset(tmp_path, block):

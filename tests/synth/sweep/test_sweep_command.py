@@ -120,6 +120,7 @@ def test_a_finished_sweep_measures_nothing_again(swept, recorded, command, tmp_p
     assert json.loads(target.read_text())["points"] == content["points"]
 
 
+@pytest.mark.campaign
 def test_a_dask_cluster_gives_the_same(swept, recorded, command, tmp_path):
     distributed = pytest.importorskip("distributed")
     _, content = swept

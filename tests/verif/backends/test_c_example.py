@@ -156,6 +156,7 @@ def test_the_c_example_compresses_and_recovers(example, unit):
     assert packet.array[: packet.moved].tobytes() == golden
 
 
+@pytest.mark.campaign
 def test_the_c_example_takes_records(tmp_path, recording_unit):
     """The second of three jobs in a row has too few values; a fourth one gets no input."""
     if shutil.which("cc") is None:

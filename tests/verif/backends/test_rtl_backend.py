@@ -77,6 +77,7 @@ def test_every_shape(tiny, name):
             _compare(name, _tensor(shape, seed), tiny)
 
 
+@pytest.mark.campaign
 def test_a_file_with_clocks_and_a_port_for_another_format(tmp_path):
     (tmp_path / "unit.toml").write_text(
         'modes = ["brc"]\nown_clocks = ["registers"]\nreset_kind = "async"\nvalue_port_bits = 2048\n', encoding="utf-8"

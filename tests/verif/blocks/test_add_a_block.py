@@ -66,6 +66,7 @@ def test_its_cases_pass_in_amaranths_simulator(environment, tmp_path):
     _run([sys.executable, "-c", re.search('"(.*)"', command)[1]], environment, tmp_path)
 
 
+@pytest.mark.campaign
 @needs_verilator
 def test_its_cases_pass_as_verilog(environment, tmp_path):
     (command,) = _commands("cdu verify")

@@ -133,9 +133,10 @@ def _lint(made, text, folder, harness_files=FILES):
     (folder / "waivers.vlt").write_text(WAIVERS)
     (folder / "device.sv").write_text(_shell(made))
     (folder / "harness.sv").write_text(text)
-    for name, content in harness_files.items():
-        (folder / f"{name}.sv").write_text(content)
-    sources = [folder / f"{name}.sv" for name in ("harness", "device", *harness_files)]
+    used = sorted(_used(text))
+    for name in used:
+        (folder / f"{name}.sv").write_text(harness_files[name])
+    sources = [folder / f"{name}.sv" for name in ("harness", "device", *used)]
     return verilator.find().lint(*sources, top=device.HARNESS, waivers=folder / "waivers.vlt", language="1800-2017")
 
 

@@ -86,6 +86,7 @@ def test_modules_are_bound_by_the_names_of_their_ports(folder):
         assert text in stream
 
 
+@pytest.mark.campaign
 def test_roles_and_clocks_are_those_of_the_interface(folder):
     config = CduConfig(modes=("brc",), dma_bits=64, own_clocks=("registers",), reset_kind="async", reset_active="low")
     found = bound(folder(lite=LITE, stream=STREAM, full=FULL), config)
@@ -125,7 +126,9 @@ def test_assertions_are_proven_and_see_a_fault(folder, tmp_path):
     assert "once" in verdict.message
 
 
-@pytest.mark.parametrize("mutate", [None, repeats_answers], ids=["right", "wrong"])
+@pytest.mark.parametrize(
+    "mutate", [pytest.param(None, id="right", marks=pytest.mark.campaign), pytest.param(repeats_answers, id="wrong")]
+)
 def test_simulations_check_assertions_and_see_a_fault(folder, tmp_path, mutate):
     settings = regression.RunSettings(tmp_path / "run", tests=("any_address",), properties=folder(lite=LITE))
     outcome = regression.simulate(plan.PlannedRun(plan.ARRAY, UNIT, (("modes", "brc"),)), settings, mutate)

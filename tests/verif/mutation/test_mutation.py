@@ -80,6 +80,7 @@ def test_a_search_that_does_not_end_shows_nothing(netlist, monkeypatch):
     assert not mutants.equivalent(harmless, block_device("shift_quantizer", TINY), "", folder)
 
 
+@pytest.mark.campaign
 @needs_provers
 def test_proofs_find_faults(netlist):
     """A proof about the block has a counterexample to an inverted bit, and none to a mutation of no effect."""

@@ -61,7 +61,7 @@ def test_nothing_is_certain_of_channels_that_may_be_far(value):
     [
         *((name, (1, 1, 8, 8)) for name in ("sfpr+zvc", "jpeg-act", "jpeg-gmc")),
         *((name, (2, 3, 24, 40)) for name in ("jpeg-act", "jpeg-gmc")),
-        ("sfpr+zvc", (1, 1100 * 64)),
+        pytest.param("sfpr+zvc", (1, 1100 * 64), marks=pytest.mark.campaign),
     ],
 )
 def test_a_payload_remembers_its_blocks_until_it_is_changed(name, shape, monkeypatch):

@@ -92,6 +92,7 @@ def test_the_operation_keeps_what_torch_asks_of_one():
     torch.library.opcheck(torch.ops.actcodec.depthwise_backward.default, (gradient, x, weight, [1, 1], [1, 1], [1, 1], 8))
 
 
+@pytest.mark.campaign
 def test_batches_of_other_sizes_train():
     torch._dynamo.reset()
     plain, model = Net(), Net()

@@ -54,6 +54,7 @@ print(counters["inductor"]["fxgraph_cache_hit"], x.grad.double().sum().item())
 """
 
 
+@pytest.mark.campaign
 def test_vectors_of_another_length_are_compiled_anew(tmp_path):
     def hits_and_gradient(capability):
         environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "ATEN_CPU_CAPABILITY": capability}
@@ -89,6 +90,7 @@ for width, expected in zip(widths, exact):
 """
 
 
+@pytest.mark.campaign
 def test_loops_are_apart_where_libraries_shared_their_names():
     output = subprocess.run([sys.executable, "-c", SHARED], check=True, capture_output=True, text=True).stdout
     assert min(map(float, output.split())) > 0.999
@@ -118,7 +120,7 @@ print(torch.cosine_similarity(found, exact, 0).item(), libraries)
 """
 
 
-@pytest.mark.parametrize(("threads", "libraries"), [(1, 2), (3, 6)])
+@pytest.mark.parametrize(("threads", "libraries"), [(1, 2), pytest.param(3, 6, marks=pytest.mark.campaign)])
 def test_loops_of_a_graph_are_compiled_together(threads, libraries, tmp_path):
     environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
     command = [sys.executable, "-c", LIBRARIES, str(tmp_path)]

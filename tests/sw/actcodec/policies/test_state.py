@@ -108,7 +108,7 @@ def test_without_the_state_other_bits_would_follow(name, tmp_path):
     assert after != losses[BREAK:]
 
 
-@pytest.mark.parametrize("name", ["actnn-L3", "autoquantz"])
+@pytest.mark.parametrize("name", ["actnn-L3", pytest.param("autoquantz", marks=pytest.mark.campaign)])
 def test_in_another_process(name, tmp_path):
     losses, _ = steps(beginning(policy(name, interval=2)), 0, STEPS)
     first = beginning(policy(name, interval=2))

@@ -139,7 +139,7 @@ def test_blocks_compiled_one_by_one_take_what_is_predicted():
     assert alone.step == pytest.approx(peak, rel=0.05)
 
 
-@pytest.mark.parametrize("form", ["int8", "int4-group", "nvfp4"])
+@pytest.mark.parametrize("form", ["int8", "int4-group", pytest.param("nvfp4", marks=pytest.mark.campaign)])
 def test_a_model_that_is_compiled_with_a_format_takes_what_is_predicted(form):
     def loss(model, x):
         return model(x).square().mean()

@@ -14,7 +14,9 @@ def images():
     return {"digits": data.load("digits", limit=64), "photos": data.load("photos")}
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ("resnet", "vit") else pytest.mark.campaign) for name in NETWORKS]
+)
 def test_trains(images, name):
     """The network improves in its task, every parameter takes part, and 8 bits per value change little."""
     dataset = images[NETWORKS[name].dataset]
