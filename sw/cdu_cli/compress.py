@@ -14,7 +14,7 @@ from cdu_spec.dqt import DQT_HELP
 from cdu_spec.modes import STREAM_NAMES
 from cdu_tools.errors import UserError
 from cdu_tools.files import STANDARD_INPUT, STANDARD_OUTPUT, check_target, make_folder, scratch_folder, write_parts
-from cdu_tools.mapped import MappedFiles
+from cdu_tools.mapped import MappedFiles, give_freed_blocks_back
 
 from cdu_cli.input_files import naming, read_packed
 from cdu_cli.option_fields import with_options
@@ -136,6 +136,7 @@ def compress(options: CompressOptions) -> None:
     if codec in set(CODEC_NAMES) - set(STREAM_NAMES):
         raise UserError(f"codec {codec!r} has no bitstream: use {_FILE_CODECS}")
     goal = None if options.max_error is None and options.ratio is None else Goal(options.max_error, options.ratio)
+    give_freed_blocks_back()
     files, shown = MappedFiles(_scratch_folder(target, output)), ProgressBar()
     backend = codec_backend(options.backend, options.check)
     backend = in_pieces_where_it_can(backend, options.backend, files, ProgressBar(shown))
@@ -283,6 +284,7 @@ def decompress(
     Example: cdu decompress activations.cdu activations.npy
     """
     inputs, target = _inputs_and_target(sources, target, output, "cdu decompress")
+    give_freed_blocks_back()
     files, shown = MappedFiles(_scratch_folder(target, output)), ProgressBar()
     chosen = in_pieces_where_it_can(codec_backend(backend, check), backend, files, ProgressBar(shown))
     if output is None:

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 #: MiB of the tensors of a file, and of the memory above that of the interpreter with its imports.
-TENSORS, MEMORY = 320, 160
+TENSORS, MEMORY = 320, 80
 PROGRAM = """
 import re, sys
 from pathlib import Path
