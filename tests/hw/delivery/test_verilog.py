@@ -88,16 +88,16 @@ def test_verible_finds_nothing_but_long_lines_and_memories_of_2005(generated, tm
     [
         ("value_front", {"cdus": 2, "value_format": "fp16"}),
         ("lane_encoder", {"coders": ("zvc", "gmc")}),
-        ("lane_decoder", {"coders": ("zvc", "gmc")}),
-        ("lane_decoder", {"cdus": 4}),
-        ("range_finder", {"cdus": 4}),
+        pytest.param("lane_decoder", {"coders": ("zvc", "gmc")}, marks=pytest.mark.campaign),
+        pytest.param("lane_decoder", {"cdus": 4}, marks=pytest.mark.campaign),
+        pytest.param("range_finder", {"cdus": 4}, marks=pytest.mark.campaign),
     ],
 )
 def test_a_block_with_all_modes_is_lint_clean(tmp_path, block, settings):
     lint_is_clean(tmp_path, block, CduConfig(modes=CONFIGS["universal"].modes, **settings))
 
 
-@pytest.mark.parametrize(("value_format", "cdus"), [("bf16", 1), ("fp16", 3)])
+@pytest.mark.parametrize(("value_format", "cdus"), [("bf16", 1), pytest.param("fp16", 3, marks=pytest.mark.campaign)])
 def test_mode_mx_in_16_bits_is_lint_clean(tmp_path, value_format, cdus):
     lint_is_clean(tmp_path, "decompressor", CduConfig(modes=("sfpr", "bypass", "mx"), value_format=value_format, cdus=cdus))
 

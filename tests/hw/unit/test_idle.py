@@ -64,6 +64,7 @@ def test_a_gated_clock_changes_nothing(tmp_path, settings):
     assert sum(stopped) > 100
 
 
+@pytest.mark.campaign
 @needs_verilator
 def test_a_clock_that_stops_too_early_is_found(tmp_path):
     """The monitor looks at nothing but what is offered: a job that waits for its sink is not ended by the watchdog."""

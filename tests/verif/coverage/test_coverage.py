@@ -369,6 +369,7 @@ def test_the_page_counts_the_blocks_of_its_table():
     assert sign_off.rules() in page
 
 
+@pytest.mark.campaign
 def test_the_page_says_what_was_reached(folder, tmp_path):
     proofs = [(name, "proven") for name in ("hold", "independence", "unasked", "progress_o", "arithmetic")]
     page, table = page_of(tmp_path, proofs)

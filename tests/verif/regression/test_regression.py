@@ -53,7 +53,7 @@ def test_waveforms_are_fst(tmp_path):
 
 
 @needs_verilator
-@pytest.mark.parametrize("waves", simulators.WAVES)
+@pytest.mark.parametrize("waves", ["fst", pytest.param("vcd", marks=pytest.mark.campaign)])
 def test_waveforms_have_the_buffers(tmp_path, waves):
     """Elements of a memory of more words, and of more bits, than Verilator traces by itself change in the waveform."""
     run = plan.PlannedRun("axi_read_master", CduConfig(dma_bits=512), ())
