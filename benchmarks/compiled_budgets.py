@@ -55,9 +55,9 @@ class Asked:
 
 
 def sweep(network: str, count: int, autocast: bool, rounds: int) -> list[Asked]:
-    """Ask for ``count`` budgets, 2 or more, at equal distances from the floor to the peak of a step that codes nothing."""
+    """Ask for ``count`` budgets, 2 or more, at equal ratios from the floor to the peak of a step that codes nothing."""
     floor, exact = _floor(network, autocast), _exact_peak(network, autocast)
-    budgets = [floor + (exact - floor) * place // (count - 1) for place in range(count)]
+    budgets = [round(floor * (exact / floor) ** (place / (count - 1))) for place in range(count)]
     means = {str(budget): Means(partial(_budgeted, budget), compiles=True, own=True) for budget in budgets}
     rows = measure(network, {EAGER: MEANS[EAGER], PLAIN: MEANS[PLAIN], **means}, autocast, rounds)
     found = []
