@@ -11,6 +11,7 @@ from functools import partial
 from itertools import pairwise
 
 import actcodec
+from actcodec.graph.budget import TOLERANCE
 from cdu_tools.files import write_whole
 from cdu_tools.marks import Marks
 from cdu_tools.report import Table
@@ -83,9 +84,11 @@ def table(rows: Sequence[Asked]) -> Table:
 
 
 def summary(rows: Sequence[Asked]) -> str:
-    """Say how far peaks are from their budgets, the lowest within the goals of a step, and where more bytes were of no use."""
+    """Say how far peaks are from their budgets, and where more bytes were of no use."""
     farthest = max(rows, key=lambda row: abs(row.off))
-    text = f"The peak farthest from its budget is {100 * farthest.off:+.2f} % off ({_told(farthest.setting)}). {_lowest(rows)}"
+    close = sum(abs(row.off) <= TOLERANCE for row in rows)
+    text = f"{close} of {len(rows)} peaks are within {100 * TOLERANCE:.0f} % of their budgets; the farthest is "
+    text += f"{100 * farthest.off:+.2f} % off ({_told(farthest.setting)})."
     worse = [
         f"{_told(more.setting)} at {more.budget / _MIB:.2f} MiB"
         for less, more in pairwise(rows)
@@ -94,12 +97,6 @@ def summary(rows: Sequence[Asked]) -> str:
     if worse:
         return f"{text} More bytes brought a lower peak or a lower cosine than the budget before: {', '.join(worse)}."
     return f"{text} On every network more bytes bring no lower peak and no lower cosine."
-
-
-def _lowest(rows: Sequence[Asked]) -> str:
-    """Name the lowest peak of each network whose step keeps both goals."""
-    told = ", ".join(f"{_told(setting)} {of_eager:.3f}" for setting, of_eager in lowest(rows).items())
-    return f"Lowest within the goals above, as parts of the eager step's peak: {told or 'none'}."
 
 
 def lowest(rows: Sequence[Asked]) -> dict[tuple[str, str, str], float]:
@@ -137,9 +134,8 @@ def _asked(row: Mapping[str, str]) -> Asked:
 
 
 def _told(setting: tuple[str, str, str]) -> str:
-    """Return a network's name, with the precision where it is not the usual one."""
-    network, precision, _ = setting
-    return network if precision == FLOAT32 else f"{network} ({precision})"
+    """Return a network's name, its precision where that is not the usual one, and the vectors of the processor."""
+    return ", ".join(part for part in setting if part != FLOAT32)
 
 
 def _budgeted(budget: int, model: nn.Module, network: Network, step: Step) -> None:

@@ -19,8 +19,8 @@ def test_the_distance_is_a_part_of_the_budget():
 
 def test_the_farthest_peak_is_named():
     assert summary(ROWS) == (
-        "The peak farthest from its budget is +1.50 % off (GPT). Lowest within the goals above, as parts of the eager step's "
-        "peak: GPT 0.400. On every network more bytes bring no lower peak and no lower cosine."
+        "3 of 3 peaks are within 2 % of their budgets; the farthest is +1.50 % off (GPT, AVX2). "
+        "On every network more bytes bring no lower peak and no lower cosine."
     )
 
 
@@ -34,13 +34,13 @@ def test_rows_of_other_networks_stay(tmp_path, monkeypatch):
     more = [Asked(*GPT, 100, 98, 0.2, 0.9995, 1.1)]
     write(more)
     assert page.with_suffix(".csv").read_text("utf-8") == table([old[1], *more]).csv()
-    assert "-2.00 % off (GPT)" in page.read_text("utf-8")
+    assert "-2.00 % off (GPT, AVX2)" in page.read_text("utf-8")
 
 
 @pytest.mark.parametrize(("peak", "cosine"), [(98, 0.9999), (203, 0.9994)])
 def test_a_budget_that_is_not_worth_its_bytes_is_named(peak, cosine):
     text = summary([ROWS[0], Asked(*GPT, 2 << 20, peak, 0.3, cosine, 0.9)])
-    assert text.endswith("More bytes brought a lower peak or a lower cosine than the budget before: GPT at 2.00 MiB.")
+    assert text.endswith("More bytes brought a lower peak or a lower cosine than the budget before: GPT, AVX2 at 2.00 MiB.")
 
 
 def test_the_floor_is_read_in_the_refusal():
