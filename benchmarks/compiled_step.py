@@ -3,7 +3,7 @@
     python benchmarks/compiled_step.py
     python benchmarks/compiled_step.py --networks GPT U-Net --autocast
     python benchmarks/compiled_step.py --networks GPT --means eager inductor "FP8 pass" --rounds 3 --no-page
-    python benchmarks/compiled_step.py --budgets 10 --rounds 3
+    python benchmarks/compiled_step.py --budgets 10
 
 The networks are those of benchmarks/compiled_networks.py, the means those of benchmarks/compiled_means.py. A step is forward,
 loss and backward on the CPU with one thread; gradients are tensors of zeros before it. Every means has a process of its own

@@ -20,8 +20,7 @@ LARGE_BYTES = 1 << 25
 #: Bytes of a mapped file that are read before its pages are given back.
 PIECE_BYTES = 1 << 24
 
-#: glibc's parameter of ``mallopt`` for the bytes from which on a freed block goes back to the system at once, and a size
-#: that no piece is below.
+#: glibc's parameter of ``mallopt`` for the size from which on freed blocks go back to the system at once, and that size.
 _M_MMAP_THRESHOLD, _BLOCK_BYTES = -3, 1 << 20
 #: Where Linux lists the files that a process has mapped.
 _MAPS = Path("/proc/self/maps")
@@ -30,8 +29,7 @@ _MAPS = Path("/proc/self/maps")
 def give_freed_blocks_back() -> None:
     """Let the process give large blocks of memory back to the system as soon as they are freed, where glibc allocates them.
 
-    By default glibc raises the size from which on it does so to that of the largest block freed so far, and keeps up to some
-    pieces for later.
+    By default glibc raises that size to the size of the largest block freed so far, and keeps smaller blocks for later calls.
     """
     with suppress(AttributeError):  # of another C library
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _BLOCK_BYTES)

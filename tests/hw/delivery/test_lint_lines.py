@@ -32,7 +32,7 @@ LARGE = {
     "gmc": {"coders": ("zvc", "gmc")},
     "universal": {"modes": CONFIGS["universal"].modes, "duplex": "half", "dma_bits": 64, "payload_crc": 1},
 }
-#: Linted in every run of the tests; the others, in campaigns.
+#: Kinds that every run of the tests checks; campaigns check the others.
 FEW_KINDS = ("dma with clocks", "mx")
 units = pytest.mark.parametrize(
     ("block", "changed"),
