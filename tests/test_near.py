@@ -63,7 +63,8 @@ def test_changes_that_are_not_committed(clone):
         ("extras/offload/cdu_offload/platform.json", {"extras/offload/tests"}),
         ("extras/offload/tests/test_trace.py", {"extras/offload/tests/test_trace.py"}),
         ("extras/offload/tests/test_gone.py", set()),
-        ("tests/support/small_networks.py", {"extras/offload/tests/test_simulation.py"}),
+        ("tests/support/files_for_tests.py", {"tests/sw/cdu_cli/test_wrong_invocations.py"}),
+        ("extras/support/small_networks.py", {"extras/offload/tests/test_simulation.py"}),
         ("Makefile", set()),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cdu_spec.config_rules import DMA_DRIVER
+from cdu_spec.config_names import DMA_DRIVER
 
 #: Folder of the sources. They include the header of the unit ``tiny``, and each other by the names on the left.
 SOURCES = Path(__file__).parent / "c"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -14,14 +11,13 @@ from cdu_tools.numbers import is_whole
 
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS
+from cdu_spec.config_names import require_name, with_changes
 from cdu_spec.config_rules import (
     COMPLETIONS,
     COUNTER_BITS,
     DMA_BITS,
-    DMA_DRIVER,
     DMA_WORDS,
     DUPLEX,
-    LONGEST_NAME,
     MAX_CDUS,
     OWN_CLOCKS,
     PACKED_PORT_BITS,
@@ -33,6 +29,7 @@ from cdu_spec.config_rules import (
     require_one_of,
     written,
 )
+from cdu_spec.config_texts import value_of
 from cdu_spec.dct import LEAST, PRECISIONS
 from cdu_spec.geometry import BLOCK_SIDE, COEFFICIENT_BITS, LANES, VALUE_BITS
 from cdu_spec.modes import JPEG_ACT_MODES, MAX_BLOCK_BYTES, Coder, Dtype, Mode
@@ -44,12 +41,8 @@ from cdu_spec.sfpr import RECIPROCAL_BITS, SCALE_BITS, SFPR_RECIPROCAL_BITS
 _GMC_SLOTS = -(-gmc.MAX_WRITTEN_BLOCK_BYTES // BLOCK_SIDE) * BLOCK_SIDE
 #: Modes whose values bypass the CDUs.
 _PAST_CDUS = {Mode.BYPASS, Mode.MX}
-#: Text for an empty parameter that may list names.
-NOTHING = "none"
 #: Parameters that :meth:`CduConfig.to_dict` omits if they are not used.
 _LEFT_OUT = ("payload_crc", "completions", "dma_bits", "dma_words", "own_clocks")
-#: Characters of the checksum in a shortened name.
-_CHECKSUM = 12
 
 
 @dataclass(frozen=True)
@@ -157,17 +150,7 @@ class CduConfig:
                 value = getattr(self, field.name)
                 if not is_whole(value):
                     raise ConfigError(f"{field.name} = {value!r} is not allowed: use a whole number")
-        text = isinstance(self.name, str) and self.name.isidentifier() and self.name.isascii()
-        if not text or len(self.name) > LONGEST_NAME:
-            raise ConfigError(
-                f"name = {written(self.name)} is not allowed: use letters, digits and _, not starting with a digit, "
-                f"{LONGEST_NAME} at most"
-            )
-        if self.name.lower() == DMA_DRIVER:
-            raise ConfigError(
-                f"name = {written(self.name)} is not allowed, for the unit's header would replace the driver's {DMA_DRIVER}.h: "
-                "use another name"
-            )
+        require_name(self.name)
         self._one_of("value_format", [dtype.label for dtype in Dtype])
         self._one_of("scale_bits", SCALE_BITS)
         self._one_of("reciprocal_bits", (0, *RECIPROCAL_BITS))
@@ -244,13 +227,7 @@ class CduConfig:
         Example: ``tiny_cdus_3``. A checksum replaces the differences if the name would be too long.
         """
         changed = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
-        changed = {name: value for name, value in changed.items() if value != getattr(base, name)}
-        texts = [f"{name}_{'_'.join(value) if isinstance(value, tuple) else value}" for name, value in changed.items()]
-        said = re.sub(r"\W", "_", "_".join([base.name, *texts]))
-        if len(said) <= LONGEST_NAME:
-            return said
-        checksum = hashlib.sha256(json.dumps(changed).encode()).hexdigest()[:_CHECKSUM]
-        return f"{base.name[: LONGEST_NAME - _CHECKSUM - 1]}_{checksum}"
+        return with_changes(base.name, {name: value for name, value in changed.items() if value != getattr(base, name)})
 
     @property
     def rounding_mode(self) -> Rounding:
@@ -444,26 +421,7 @@ class CduConfig:
 
     def override_texts(self, settings: Mapping[str, str]) -> CduConfig:
         """Return a copy with parameters replaced by texts, as given on a command line (``modes=sfpr,brc``)."""
-        values: dict[str, Any] = {}
-        for name, text in settings.items():
-            default = getattr(type(self), name, None)
-            if isinstance(default, int):
-                try:
-                    values[name] = int(text)
-                except ValueError:
-                    raise ConfigError(f"{name} = {written(text)} is not allowed: use a whole number") from None
-            elif default == () and text == NOTHING:
-                values[name] = ()
-            elif isinstance(default, tuple):
-                values[name] = tuple(part.strip() for part in text.split(","))
-            else:
-                values[name] = text
-        return self.override(**values)
-
-
-def text_of(value: Any) -> str:
-    """Return a parameter in the form that ``--set`` takes."""
-    return ",".join(map(str, value)) or NOTHING if isinstance(value, tuple) else str(value)
+        return self.override(**{name: value_of(name, text, getattr(type(self), name, None)) for name, text in settings.items()})
 
 
 def _precision(name: Any) -> dict[str, int]:

@@ -31,10 +31,6 @@ OWN_CLOCKS = ("registers", "values", "packed")
 RESET_PORTS = {"high": "rst", "low": "aresetn"}
 #: Moment at which registers take the reset: at a clock edge, or at once.
 RESET_KINDS = ("sync", "async")
-#: Name of the files of the DMA engine's driver in C, beside those of the unit.
-DMA_DRIVER = "cdu_dma"
-#: Longest name; files and modules add a few characters to it.
-LONGEST_NAME = 64
 
 
 class ConfigError(UserError, ValueError):

@@ -12,7 +12,8 @@ from typing import Any
 
 from cdu.delivery import generator
 from cdu.delivery.verilog import convert
-from cdu_spec.config import CduConfig, text_of
+from cdu_spec.config import CduConfig
+from cdu_spec.config_texts import text_of
 from cdu_tools import cache, verilator
 from cdu_tools.compilers import cpp_compiler
 from cdu_tools.distribution import missing

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from cdu_spec.config import CduConfig, text_of
+from cdu_spec.config import CduConfig
 from cdu_spec.config_rules import ConfigError
+from cdu_spec.config_texts import text_of
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError, reason
 from cdu_tools.near_names import advice

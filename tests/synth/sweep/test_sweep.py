@@ -8,8 +8,9 @@ import zlib
 from dataclasses import fields
 
 import pytest
-from cdu_spec.config import CduConfig, text_of
+from cdu_spec.config import CduConfig
 from cdu_spec.config_rules import ConfigError
+from cdu_spec.config_texts import text_of
 from cdu_synth.sweep import pareto, space
 from cdu_synth.sweep.hardware import Area, Elaboration
 from cdu_synth.sweep.run import KeptTrials, run

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cdu.delivery.blocks import BLOCKS, check_block, configured
-from cdu_spec.config import CduConfig, text_of
+from cdu_spec.config import CduConfig
 from cdu_spec.config_rules import ConfigError
+from cdu_spec.config_texts import text_of
 from cdu_spec.modes import JPEG_GMC, Coder, Dtype, Mode
 
 from cdu_verif.blocks import record
