@@ -27,7 +27,7 @@ from cdu_verif.simulation.coverage import KINDS
 
 #: Marks of the part of a page that contains the tables.
 MARKS = Marks("coverage")
-#: Files beside the page: all blocks, waivers, and points that nothing hits.
+#: Files beside the page, of all blocks and of waivers; and of the report alone, of points that nothing hits.
 BLOCK_FILE, WAIVER_FILE, UNCOVERED_FILE = "coverage_blocks.csv", "coverage_waivers.csv", "coverage_uncovered.csv"
 
 
@@ -103,7 +103,7 @@ def report_coverage(settings: CoverageSettings, command: str, progress: Progress
             _headline(blocks, stages),
             stage_table({name: (reached, "; ".join(missing)) for name, (reached, missing) in stages.items()}),
             f"All blocks: [{BLOCK_FILE}]({BLOCK_FILE}); waivers and their reasons: [{WAIVER_FILE}]({WAIVER_FILE}); "
-            f"points without a hit: [{UNCOVERED_FILE}]({UNCOVERED_FILE}).",
+            f"points without a hit: `{UNCOVERED_FILE}` of the report.",
             "## Stages",
             sign_off.rules(),
             "## Python" if python else "",
@@ -129,13 +129,13 @@ def report_coverage(settings: CoverageSettings, command: str, progress: Progress
 
 
 def put_tables(page: Path, report: Report) -> None:
-    """Write the text of a report between the marks of a page, and the CSV files beside it.
+    """Write the text of a report between the marks of a page, and the tables of blocks and waivers beside it.
 
     Raises UserError if the page or its marks are missing.
     """
     text = str(report.files["report.md"]).partition("\n")[2]
     MARKS.put(page, text)
-    Report({}, {name: report.files[name] for name in (BLOCK_FILE, WAIVER_FILE, UNCOVERED_FILE)}).write(page.parent)
+    Report({}, {name: report.files[name] for name in (BLOCK_FILE, WAIVER_FILE)}).write(page.parent)
 
 
 def _facts(one: Covered, config: CduConfig, proven: set[tuple[str, str]], played: set[str], killed: float | None) -> Facts:
