@@ -103,7 +103,7 @@ def report_coverage(settings: CoverageSettings, command: str, progress: Progress
             _headline(blocks, stages),
             stage_table({name: (reached, "; ".join(missing)) for name, (reached, missing) in stages.items()}),
             f"All blocks: [{BLOCK_FILE}]({BLOCK_FILE}); waivers and their reasons: [{WAIVER_FILE}]({WAIVER_FILE}); "
-            f"points without a hit: `{UNCOVERED_FILE}` of the report.",
+            f"uncovered points: `{UNCOVERED_FILE}` of the report.",
             "## Stages",
             sign_off.rules(),
             "## Python" if python else "",
