@@ -7,7 +7,7 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet --disable-pip-version-check netCDF4==1.7.5.1.post1 numpy==2.4.6
+"$folder/venv/bin/pip" install --quiet --disable-pip-version-check netcdf4==1.7.5.1.post1 numpy==2.4.6
 
 cat >"$folder/seen" <<'SEEN'
 BitGroom: inf, nan, -inf, nan, nan

@@ -8,7 +8,7 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet --disable-pip-version-check OpenEXR==3.5.3 numpy==2.4.6
+"$folder/venv/bin/pip" install --quiet --disable-pip-version-check openexr==3.5.3 numpy==2.4.6
 
 cat >"$folder/seen" <<'SEEN'
 float16, numbers: error 0.0000

@@ -26,7 +26,7 @@ def test_a_script_keeps_the_rules(script):
         r"#!/usr/bin/env bash\n(# .+\n){2,}set -euo pipefail\nfolder=\$\(mktemp -d\)\ntrap 'rm -rf \"\$folder\"' EXIT\n", text
     )
     (packages,) = re.findall(r"pip\" install --quiet --disable-pip-version-check (.+)\n", text)
-    assert all(re.fullmatch(r"[a-z_\d]+==\d[\d.]*", package) for package in packages.split())
+    assert all(re.fullmatch(r"[a-z_\d]+==\d[\d.]*(?:\.post\d)?", package) for package in packages.split())
     imported = set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE))
     assert imported
     assert not imported & OWN
