@@ -232,15 +232,17 @@ class Budget:
             kept += mine
         return max(peak, kept + self._survey.between)
 
-    def _picked(self, told: _Told, nbytes: int | None = None) -> Choices | None:
-        """Return the best choice within a budget, None if none is, when all that is not kept has its bytes as it is told.
+    def _picked(self, told: _Told, nbytes: int) -> Choices | None:
+        """Return the best choice within a budget, None if none is, when all that is not kept has its bytes as it is told."""
+        return self._chosen(told, [row.item for row in told.rows], nbytes, self._most_work)
 
-        Without a budget it is the best of the least bytes.
-        """
+    def _smallest(self, told: _Told, most_work: float) -> Choices | None:
+        """Return the best choice of the least bytes, when all that is not kept has its bytes as it is told."""
         items = [row.item for row in told.rows]
-        if nbytes is None:
-            nbytes = least_budget(items, told.others, self._most_work)
-        picked = choose(items, told.others, nbytes, self._most_work)
+        return self._chosen(told, items, least_budget(items, told.others, most_work), most_work)
+
+    def _chosen(self, told: _Told, items: Sequence[Item], nbytes: int, most_work: float) -> Choices | None:
+        picked = choose(items, told.others, nbytes, most_work)
         if picked is None:
             return None
         actions = {row.key: one.action for row, one in zip(told.rows, picked, strict=True)}
@@ -255,13 +257,18 @@ class Budget:
 
     @cached_property
     def _least(self) -> Choices:
-        """The choice of the least peak, as the programme sees it after each of a few choices."""
-        choices: Choices | None = self._first
-        found = list[Choices]()
-        while choices is not None and len(found) < _LEAST_GUESSES:
-            choices = self._picked(self._told(choices))
-            found.extend([] if choices is None else [choices])
-        return min(found, key=self.peak, default=self._first)
+        """The choice of the least peak, as the programme sees it after each of a few choices.
+
+        A value that is computed again counts for nothing, which is too little: the programme also looks without such values.
+        """
+        found = [self._first]
+        for most_work in {0.0, self._most_work}:
+            choices: Choices | None = self._first
+            for _ in range(_LEAST_GUESSES):
+                if choices is None or (choices := self._smallest(self._told(choices), most_work)) is None:
+                    break
+                found.append(choices)
+        return min(found, key=self.peak)
 
 
 def _usual(formats: Sequence[str]) -> str:

@@ -94,7 +94,7 @@ def compiled(
         :data:`FORMATS`.
     budget
         Most bytes of tensors that live at any moment of a step above those before it; at most 1, a share of the peak of the
-        model as it is.
+        model as it is written.
     step
         With a budget: takes one step with the model, forward, loss and backward, on a batch of its own. It runs some times
         gradients, buffers and random numbers are put back.
@@ -159,13 +159,14 @@ def _checked(model: Any, policy: Any, budget: Any, step: Any, recompute: Any, pa
 def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, recompute: float, parts: int | None) -> Compiled:
     device = next(model.parameters()).device
     with _put_back(model):
+        _call_by(model, None)
         nbytes = int(budget) if budget > 1 else int(budget * _measured(model, step, device))
         survey = Survey([format_of(name) for name in names])
         _call_by(
             model, _compiled_call(model, lambda graph, inputs: compile_in_parts(graph, inputs, survey.compile_part, parts))
         )
         step()
-        if not survey.parts:
+        if not any(part.ended for part in survey.parts):
             raise UserError("the step does not call the model, or not with gradients: give one that runs forward and backward")
         _clear(model)
         survey.count(step, device)

@@ -5,55 +5,99 @@ It copies weights and their gradients instead, so maps lie so only where they ha
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import torch
 from torch import Tensor, fx
 
-from actcodec.graph.timeline import bytes_of
+from actcodec.graph.timeline import bytes_of, hint
 
 _CONVOLUTIONS = (torch.conv2d, torch.conv3d, torch.conv_transpose2d, torch.conv_transpose3d)
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+#: Calls whose results may depend on strides, and those that return a view or a copy by the strides of their argument.
+_STRIDES = ("as_strided", "stride", "storage_offset", "data_ptr", "unsafe_chunk", "view_as_complex")
+_VIEW_OR_COPY = ("view", "view_as", "reshape", "reshape_as", "flatten", "ravel", "contiguous", "to")
 
 
 def lay_out_maps(graph: fx.GraphModule) -> None:
-    """Let convolutions on the CPU read channels last, and what follows them; the graph's outputs keep their layouts.
+    """Let convolutions on the CPU read channels last, and what follows them; the graph's outputs keep their strides.
 
     Parameters
     ----------
     graph
         A graph of dynamo, changed in place. It stays as it is where the maps that convolutions read have fewer bytes than twice
-        the weights, or an operation depends on strides.
+        the weights, where an operation depends on strides, or where it could be seen that a copy takes the place of a view.
     """
     nodes = list(graph.graph.nodes)
     convolutions = [(node, value) for node in nodes if (value := _maps_of(node)) is not None]
     maps = sum(bytes_of(value) for _, value in convolutions)
     weights = sum(bytes_of(_value(one)) for node, _ in convolutions for one in node.all_input_nodes[1:])
-    if maps <= 2 * weights or any(map(_depends_on_strides, nodes)):
+    if maps <= 2 * weights or any(map(_depends_on_strides, nodes)) or _is_seen(nodes):
+        return
+    end = graph.graph.output_node()
+    outputs = list(_outputs(end))
+    if len({_storage(value) for _, value in outputs}) < len(outputs) or not all(_order(value) for _, value in outputs):
         return
     for node, value in convolutions:
         _lay_out(graph.graph, node, node.all_input_nodes[0], _FORMATS[value.dim()])
     for node in nodes:
         if node.op == "call_method" and node.target == "view":
             node.target = "reshape"  # of a result whose channels lie last, a view may be none
-    end = graph.graph.output_node()
-    for node in end.all_input_nodes:
-        value = _value(node)
-        if node.op not in ("placeholder", "get_attr") and value is not None and value.dim() > 1 and value.is_contiguous():
-            _lay_out(graph.graph, end, node, torch.contiguous_format)
+    for node, value in outputs:
+        _lay_back(graph.graph, end, node, _order(value))
     graph.recompile()
 
 
 def _lay_out(graph: fx.Graph, reader: fx.Node, node: fx.Node, layout: torch.memory_format) -> None:
+    with graph.inserting_before(reader):
+        laid_out = _called(graph, "contiguous", node, memory_format=layout)
+    reader.replace_input_with(node, laid_out)
+
+
+def _lay_back(graph: fx.Graph, end: fx.Node, node: fx.Node, order: Sequence[int]) -> None:
+    """Give an output the strides that decrease in an order of its axes."""
+    with graph.inserting_before(end):
+        found = node
+        if list(order) != sorted(order):
+            found = _called(graph, "permute", found, *order)
+        found = _called(graph, "contiguous", found, memory_format=torch.contiguous_format)
+        if found.args[0] is not node:
+            found = _called(graph, "permute", found, *map(list(order).index, range(len(order))))
+    end.replace_input_with(node, found)
+
+
+def _called(graph: fx.Graph, method: str, node: fx.Node, *args: Any, **kwargs: Any) -> fx.Node:
     value = _value(node)
     assert value is not None, "dynamo's nodes have fake values"
-    with graph.inserting_before(reader), value.fake_mode:  # type: ignore[attr-defined]
-        laid_out = graph.call_method("contiguous", (node,), {"memory_format": layout})
-        laid_out.meta = {**node.meta, "example_value": value.contiguous(memory_format=layout)}
-    reader.replace_input_with(node, laid_out)
+    found = graph.call_method(method, (node, *args), kwargs)
+    with value.fake_mode:  # type: ignore[attr-defined]
+        found.meta = {**node.meta, "example_value": getattr(value, method)(*args, **kwargs)}
+    return found
+
+
+def _outputs(end: fx.Node) -> Iterator[tuple[fx.Node, Tensor]]:
+    """Yield the outputs that the graph makes and that have axes to order."""
+    for node in end.all_input_nodes:
+        value = _value(node)
+        if node.op not in ("placeholder", "get_attr") and value is not None and value.dim() > 1:
+            yield node, value
+
+
+def _order(value: Tensor) -> list[int]:
+    """Return the axes of a tensor from the greatest stride to the least, none if it has gaps or parts that overlap."""
+    shape, strides = list(map(hint, value.shape)), list(map(hint, value.stride()))
+    order = sorted(range(value.dim()), key=lambda axis: (shape[axis] == 1, -strides[axis]))
+    return order if value.is_contiguous() or value.permute(order).is_contiguous() else []
 
 
 def _value(node: fx.Node) -> Tensor | None:
     value = node.meta.get("example_value")
     return value if isinstance(value, Tensor) else None
+
+
+def _storage(value: Tensor) -> int:
+    return int(value.untyped_storage()._cdata)
 
 
 def _maps_of(node: fx.Node) -> Tensor | None:
@@ -64,11 +108,40 @@ def _maps_of(node: fx.Node) -> Tensor | None:
     return value if value is not None and value.dim() in _FORMATS and value.device.type == "cpu" else None
 
 
+def _name(node: fx.Node) -> str:
+    return str(getattr(node.target, "__name__", node.target))
+
+
 def _depends_on_strides(node: fx.Node) -> bool:
-    return str(getattr(node.target, "__name__", node.target)) in (
-        "as_strided",
-        "stride",
-        "storage_offset",
-        "data_ptr",
-        "unsafe_chunk",
-    )
+    of_bits = _name(node) == "view" and any(isinstance(one, torch.dtype) for one in (*node.args, *node.kwargs.values()))
+    return of_bits or _name(node) in _STRIDES
+
+
+def written(node: fx.Node) -> Iterator[Tensor]:
+    """Yield the tensors that an operation may write into.
+
+    An operation that writes returns what it wrote into, or nothing; it counts versions of the tensor.
+    """
+    result = node.meta.get("example_value")
+    if node.op in ("call_function", "call_method", "call_module"):
+        for one in map(_value, node.all_input_nodes):
+            if one is not None and one._version and (result is None or _is_same(result, one)):
+                yield one
+
+
+def _is_same(value: Any, other: Tensor) -> bool:
+    """Return whether a value is the same part of the same storage as a tensor."""
+    if not isinstance(value, Tensor) or _storage(value) != _storage(other):
+        return False
+    return value.shape == other.shape and value.stride() == other.stride()
+
+
+def _is_seen(nodes: Sequence[fx.Node]) -> bool:
+    """Return whether something is written into a view that may be a copy, or into what it is a view of."""
+    viewed = set[int]()
+    for node in nodes:
+        if any(_storage(one) in viewed for one in written(node)):
+            return True
+        if _name(node) in _VIEW_OR_COPY:
+            viewed.update(_storage(value) for one in (*node.all_input_nodes, node) if (value := _value(one)) is not None)
+    return False

@@ -26,6 +26,8 @@ KEEP: Literal["keep"] = "keep"
 RECOMPUTE: Literal["recompute"] = "recompute"
 
 NO_ROLES = Roles()
+#: Name of the model in paths that dynamo writes, for the function whose first argument it is.
+_MODEL = "L['fn'].args[0]"
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Saved:
     def module(self) -> str:
         """Return the path of the module that made the value, empty for none."""
         stack = self.node.meta.get("nn_module_stack") or {}
-        return list(stack.values())[-1][0] if stack else ""
+        return list(stack.values())[-1][0].removeprefix(_MODEL).lstrip(".") if stack else ""
 
     @property
     def key(self) -> str:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.fx.passes.split_module import split_module
 
-from actcodec.graph.maps import lay_out_maps
+from actcodec.graph.maps import lay_out_maps, written
 from actcodec.graph.poles import steps_to_poles
 from actcodec.graph.timeline import bytes_of
 from actcodec.graph.torch_private import compile_parts
@@ -141,27 +141,12 @@ def _crossing(value: Any) -> float:
 
 
 def _until_written(node: fx.Node, place: int, made: dict[int, int]) -> range:
-    """Return the places between where a storage is made and where an operation writes into it: no part writes into another's.
-
-    An operation that writes returns what it wrote into, or nothing; it counts versions of the tensor.
-    """
+    """Return the places between where a storage is made and where a node writes into it: no part writes into another's."""
+    firsts = [place + 1, *(made.get(one.untyped_storage()._cdata, place) + 1 for one in written(node))]
     value = _value(node)
-    if node.op in ("placeholder", "get_attr", "output"):
-        return range(0)
-    firsts = [place + 1]
-    for one in map(_value, node.all_input_nodes):
-        if isinstance(one, Tensor) and one._version and (value is None or _is_same(value, one)):
-            firsts.append(made.get(one.untyped_storage()._cdata, place) + 1)
-    if isinstance(value, Tensor):
+    if node.op not in ("placeholder", "get_attr", "output") and isinstance(value, Tensor):
         made.setdefault(value.untyped_storage()._cdata, place)
     return range(min(firsts), place + 1)
-
-
-def _is_same(value: Any, other: Tensor) -> bool:
-    """Return whether a value is the same part of the same storage as a tensor."""
-    if not isinstance(value, Tensor) or value.untyped_storage()._cdata != other.untyped_storage()._cdata:
-        return False
-    return value.shape == other.shape and value.stride() == other.stride()
 
 
 def _cost(crossing: Sequence[float], before: Sequence[float], wanted: float, place: int) -> tuple[float, float]:

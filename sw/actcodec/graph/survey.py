@@ -34,6 +34,7 @@ class Part:
     squares: dict[str, dict[str, float]] = field(default_factory=dict)  #: squared error of own gradients by value and format
     passed: dict[str, dict[str, float]] = field(default_factory=dict)  #: squared relative error of gradients passed on
     own: float = 0.0  #: squares of the gradients of parameters
+    ended: bool = False  #: whether its backward has run
     alive: list[tuple[Callable[[], bool], int]] = field(default_factory=list)  #: whether memory that it made is free, and bytes
     around: tuple[int, int] = (0, 0)  #: bytes that no part made, when the forward and when the backward begins
     traces: Traces = field(default_factory=dict)  #: of all pairs of its graphs
@@ -107,9 +108,9 @@ class Survey:
     def compile_part(self, graph: fx.GraphModule, inputs: Sequence[Any], roles: Roles) -> Callable[..., Any]:
         """Return a part that runs operation by operation and measures in its backward."""
         part = Part(roles)
-        self.parts.append(part)
 
         def edit(forward: fx.GraphModule, backward: fx.GraphModule, outputs: int, static: frozenset[int]) -> Any:
+            self.parts.append(part)  # one that has a backward
             part.plain = tuple(fx.GraphModule(one, _copy(one.graph)) for one in (forward, backward))  # type: ignore[assignment]
             static |= frozenset(roles.parameters)
             part.outputs, part.static = outputs, static
@@ -160,6 +161,7 @@ class Survey:
             tangents = [one for name, one in zip(names, values, strict=True) if name.startswith("tangents")]
             self._note(part, _BACKWARD, sum(nbytes for _, nbytes in _memory_of(tangents, ())))
             return backward(*values)
+        part.ended = True
         part.released = frozenset(place for place, is_gone in enumerate(part.gone) if is_gone())
         with torch.no_grad():
             exact = backward(*values)

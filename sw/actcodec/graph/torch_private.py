@@ -352,6 +352,8 @@ def recorded_part(
     """
     import torch._functorch.config as functorch
     from torch._dynamo.backends.common import aot_autograd
+    from torch._guards import detect_fake_mode
+    from torch._inductor.virtualized import V
 
     class Recorder(partitioner_base()):  # type: ignore[misc]
         def __call__(self, joint: fx.GraphModule, given: Sequence[Any], *, num_fwd_outputs: int, **options: Any) -> Any:
@@ -371,13 +373,34 @@ def recorded_part(
         return call
 
     options = {
-        "fw_compiler": lambda one, _: boxed(one, run),
-        "bw_compiler": lambda one, _: boxed(one, measure),
+        "fw_compiler": lambda one, _: boxed(_seeded(one), run),
+        "bw_compiler": lambda one, _: boxed(_seeded(one), measure),
         "partition_fn": partition_by(Recorder()),
         "decompositions": decompositions(),
     }
-    with functorch.patch(enable_autograd_cache=False):
+    with functorch.patch(enable_autograd_cache=False), V.set_fake_mode(detect_fake_mode(inputs)):
         return aot_autograd(**options)(graph, inputs)
+
+
+def _seeded(graph: fx.GraphModule) -> fx.GraphModule:
+    """Let random operations of inductor draw the numbers of their seeds, which the graph may ask for twice."""
+    own = {torch.ops.prims.inductor_random.default: _random, torch.ops.prims.inductor_randint.default: _random_integers}
+    for node in graph.graph.nodes:
+        node.target = own.get(node.target, node.target)
+    graph.recompile()
+    return graph
+
+
+def _random(size: Sequence[int], seed: Tensor, kind: str, **_: object) -> Tensor:
+    return getattr(torch, kind)(size, device=seed.device, generator=_generator(seed))  # type: ignore[no-any-return]
+
+
+def _random_integers(low: int, high: int, size: Sequence[int], seed: Tensor) -> Tensor:
+    return torch.randint(low, high, size, device=seed.device, generator=_generator(seed))
+
+
+def _generator(seed: Tensor) -> torch.Generator:
+    return torch.Generator(seed.device).manual_seed(int(seed))
 
 
 def storage_is_gone(value: torch.Tensor) -> Callable[[], bool]:
@@ -404,6 +427,7 @@ def compile_parts(whole: fx.GraphModule, inputs: Sequence[Any], compile_part: Ca
     assert mode is not None, "dynamo gives fake tensors"
     compiler = SubmodCompiler(whole, compile_part, mode)
     compiler.extra_traceback = False  # an error keeps its own message
-    compiler.run(*inputs)
+    with torch.autograd.graph.saved_tensors_hooks(lambda value: value, lambda value: value):  # not those around the model
+        compiler.run(*inputs)
     whole.recompile()
     return whole

@@ -73,6 +73,44 @@ def test_a_refused_budget_leaves_the_model_as_it_was():
         assert all(torch.equal(one.grad, other) for one, other in zip(model.parameters(), exact, strict=True))
 
 
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_step_without_a_backward_is_refused(backward):
+    model, x = make(), torch.randn(128, 64)
+
+    def forward():
+        with torch.set_grad_enabled(backward):
+            model(x)
+
+    with pytest.raises(UserError, match="the step does not call the model, or not with gradients"):
+        actcodec.compiled(model, budget=0.5, step=forward)
+
+
+def test_a_share_is_one_of_the_plain_model_s_peak_though_the_model_is_compiled():
+    model, x = make(), torch.randn(128, 64)
+
+    def step():
+        with torch.no_grad():
+            model(x)
+        model(x).square().sum().backward()
+
+    first = actcodec.compiled(model, "int8", budget=1.0, step=step).rows
+    assert first
+    actcodec.compiled(model, "int4")
+    assert [row.chosen for row in actcodec.compiled(model, "int8", budget=1.0, step=step).rows] == [row.chosen for row in first]
+
+
+def test_a_budget_for_a_model_with_dropout():
+    """The masks of a forward and its backward are of one seed, also in the steps that measure what formats do."""
+    torch.manual_seed(0)
+    layers = [layer for _ in range(3) for layer in (nn.Linear(64, 64), nn.GELU(), nn.Dropout(0.3))]
+    model, x = nn.Sequential(*layers), torch.randn(512, 64)
+    found = actcodec.compiled(model, "int8", budget=0.6, step=lambda: model(x).square().sum().backward())
+    coded = [row for row in found.rows if row.chosen.action == "int8"]
+    assert {row.saved.module for row in coded} <= {name for name, _ in model.named_modules()}
+    assert coded
+    assert all(0 < row.chosen.loss < 1e-3 for row in coded)
+
+
 def test_a_handle_closes_its_own_call_alone():
     model = make()
     first, second = actcodec.compiled(model, "int8"), actcodec.compiled(model, "int4")

@@ -29,12 +29,17 @@ class Mixed(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def plan():
+def survey():
     torch.manual_seed(1)
     x, model, survey = torch.randn(16, 3, 20, 20), Mixed(), Survey([format_of(name) for name in FORMATS])
     torch._dynamo.reset()
     called = torch.compile(model, backend=lambda graph, given: compile_in_parts(graph, given, survey.compile_part, None))
     F.mse_loss(called(x), torch.zeros(16, 8, 128)).backward()
+    return survey
+
+
+@pytest.fixture(scope="module")
+def plan(survey):
     return Budget(survey, FORMATS, 0.0)
 
 
@@ -70,3 +75,9 @@ def test_a_peak_that_is_measured_higher_than_predicted_lowers_what_is_chosen(pla
     most = plan.peak(plan.choices(1 << 40, 1.0)[0][0])
     choices, _ = plan.choices(most, 1.25)[0]
     assert 1.25 * plan.peak(choices) <= most
+
+
+@pytest.mark.parametrize("share", [0.1, 1.0])
+def test_what_may_be_computed_again_raises_no_floor(survey, plan, share):
+    free = Budget(survey, FORMATS, share)
+    assert free.peak(free.choices(0, 1.0)[0][0]) <= plan.peak(plan.choices(0, 1.0)[0][0])

@@ -259,6 +259,15 @@ def test_a_gradient_of_the_input():
     assert cosine({"": got}, {"": exact}) >= 0.999
 
 
+def test_checkpoints_around():
+    """A checkpoint counts what its hooks see: parts are compiled without them."""
+    torch.manual_seed(0)
+    model, x = nn.Sequential(*(nn.Linear(64, 64) for _ in range(4))), torch.randn(256, 64)
+    actcodec.compiled(model, "int8", parts=3)
+    checkpoint(model, x, use_reentrant=False).square().mean().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_checkpoints_within(dropout):
     """Random numbers are the same when a checkpoint runs again."""
