@@ -167,7 +167,9 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
         )
         step()
         if not any(part.ended for part in survey.parts):
-            raise UserError("the step does not call the model, or not with gradients: give one that runs forward and backward")
+            raise UserError(
+                "no compiled part of the model runs forward and backward in the step: give a step that calls the model with gradients"
+            )
         _clear(model)
         survey.count(step, device)
         plan = Budget(survey, names, recompute)
