@@ -168,7 +168,8 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
         step()
         if not any(part.ended for part in survey.parts):
             raise UserError(
-                "no compiled part of the model runs forward and backward in the step: give one that calls the model with gradients"
+                "no compiled part of the model runs forward and backward in the step: give one that calls the model "
+                "with gradients"
             )
         _clear(model)
         survey.count(step, device)
