@@ -36,8 +36,9 @@ def lay_out_maps(graph: fx.GraphModule) -> None:
     if maps <= 2 * weights or any(map(_depends_on_strides, nodes)) or _is_seen(nodes):
         return
     end = graph.graph.output_node()
-    outputs = list(_outputs(end))
-    if len({_storage(value) for _, value in outputs}) < len(outputs) or not all(_order(value) for _, value in outputs):
+    results = [(node, value) for node in end.all_input_nodes if (value := _value(node)) is not None]
+    outputs = [(node, value) for node, value in results if node.op not in ("placeholder", "get_attr") and value.dim() > 1]
+    if len({_storage(value) for _, value in results}) < len(results) or not all(_order(value) for _, value in outputs):
         return
     for node, value in convolutions:
         _lay_out(graph.graph, node, node.all_input_nodes[0], _FORMATS[value.dim()])
@@ -76,19 +77,14 @@ def _called(graph: fx.Graph, method: str, node: fx.Node, *args: Any, **kwargs: A
     return found
 
 
-def _outputs(end: fx.Node) -> Iterator[tuple[fx.Node, Tensor]]:
-    """Yield the outputs that the graph makes and that have axes to order."""
-    for node in end.all_input_nodes:
-        value = _value(node)
-        if node.op not in ("placeholder", "get_attr") and value is not None and value.dim() > 1:
-            yield node, value
-
-
 def _order(value: Tensor) -> list[int]:
     """Return the axes of a tensor from the greatest stride to the least, none if it has gaps or parts that overlap."""
+    axes = list(range(value.dim()))
+    if value.is_contiguous():
+        return axes
     shape, strides = list(map(hint, value.shape)), list(map(hint, value.stride()))
-    order = sorted(range(value.dim()), key=lambda axis: (shape[axis] == 1, -strides[axis]))
-    return order if value.is_contiguous() or value.permute(order).is_contiguous() else []
+    axes.sort(key=lambda axis: (shape[axis] == 1, -strides[axis]))
+    return axes if value.permute(axes).is_contiguous() else []
 
 
 def _value(node: fx.Node) -> Tensor | None:

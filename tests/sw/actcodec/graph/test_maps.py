@@ -127,6 +127,7 @@ def test_maps_that_were_written_before_they_are_viewed_lie_channels_last():
         lambda maps: maps.flatten(2).transpose(1, 2),  # tokens
         lambda maps: maps.permute(0, 2, 3, 1),
         lambda maps: maps.contiguous(memory_format=torch.channels_last),
+        lambda maps: maps.mean(1, keepdim=True),
         lambda maps: maps[:, :4],
         lambda maps: maps[:, :1].expand(-1, 4, -1, -1),
         lambda maps: maps.view(torch.int32),
@@ -141,12 +142,13 @@ def test_results_have_the_strides_of_the_model(shape):
     torch.testing.assert_close(found, shape(conv(x)))
 
 
-def test_results_share_memory_as_those_of_the_model():
+@pytest.mark.parametrize("axis", [0, 1])
+def test_results_share_memory_as_those_of_the_model(axis):
     conv, x = nn.Conv2d(3, 8, 3), torch.randn(4, 3, 16, 16)
 
     def model(x):
         maps = conv(x)
-        return maps, maps.flatten(1)
+        return maps, maps.flatten(axis)
 
     (maps, rows), _ = laid_out(model, x)
     assert maps.data_ptr() == rows.data_ptr()
