@@ -1,4 +1,4 @@
-"""Names of units: what they may consist of, and how differences from a configuration extend them."""
+"""Names of units: their letters, and their endings for differences from a configuration."""
 
 from __future__ import annotations
 

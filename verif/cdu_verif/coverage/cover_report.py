@@ -27,7 +27,7 @@ from cdu_verif.simulation.coverage import KINDS
 
 #: Marks of the part of a page that contains the tables.
 MARKS = Marks("coverage")
-#: Files beside the page, of all blocks and of waivers; and of the report alone, of points that nothing hits.
+#: Tables of blocks and of waivers, which a page has beside it; and of uncovered points, which only the report has.
 BLOCK_FILE, WAIVER_FILE, UNCOVERED_FILE = "coverage_blocks.csv", "coverage_waivers.csv", "coverage_uncovered.csv"
 
 
