@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, fx
 
 from actcodec.graph.timeline import bytes_of, hint
+from actcodec.graph.torch_private import storage_of
 
 _CONVOLUTIONS = (torch.conv2d, torch.conv3d, torch.conv_transpose2d, torch.conv_transpose3d)
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -38,7 +39,7 @@ def lay_out_maps(graph: fx.GraphModule) -> None:
     end = graph.graph.output_node()
     results = [(node, value) for node in end.all_input_nodes if (value := _value(node)) is not None]
     outputs = [(node, value) for node, value in results if node.op not in ("placeholder", "get_attr") and value.dim() > 1]
-    if len({_storage(value) for _, value in results}) < len(results) or not all(_order(value) for _, value in outputs):
+    if len({storage_of(value) for _, value in results}) < len(results) or not all(_order(value) for _, value in outputs):
         return
     for node, value in convolutions:
         _lay_out(graph.graph, node, node.all_input_nodes[0], _FORMATS[value.dim()])
@@ -56,15 +57,13 @@ def _lay_out(graph: fx.Graph, reader: fx.Node, node: fx.Node, layout: torch.memo
     reader.replace_input_with(node, laid_out)
 
 
-def _lay_back(graph: fx.Graph, end: fx.Node, node: fx.Node, order: Sequence[int]) -> None:
+def _lay_back(graph: fx.Graph, end: fx.Node, node: fx.Node, order: list[int]) -> None:
     """Give an output the strides that decrease in an order of its axes."""
+    moved = order != sorted(order)
     with graph.inserting_before(end):
-        found = node
-        if list(order) != sorted(order):
-            found = _called(graph, "permute", found, *order)
+        found = _called(graph, "permute", node, *order) if moved else node
         found = _called(graph, "contiguous", found, memory_format=torch.contiguous_format)
-        if found.args[0] is not node:
-            found = _called(graph, "permute", found, *map(list(order).index, range(len(order))))
+        found = _called(graph, "permute", found, *map(order.index, sorted(order))) if moved else found
     end.replace_input_with(node, found)
 
 
@@ -90,10 +89,6 @@ def _order(value: Tensor) -> list[int]:
 def _value(node: fx.Node) -> Tensor | None:
     value = node.meta.get("example_value")
     return value if isinstance(value, Tensor) else None
-
-
-def _storage(value: Tensor) -> int:
-    return int(value.untyped_storage()._cdata)
 
 
 def _maps_of(node: fx.Node) -> Tensor | None:
@@ -127,7 +122,7 @@ def written(node: fx.Node) -> Iterator[Tensor]:
 
 def _is_same(value: Any, other: Tensor) -> bool:
     """Return whether a value is the same part of the same storage as a tensor."""
-    if not isinstance(value, Tensor) or _storage(value) != _storage(other):
+    if not isinstance(value, Tensor) or storage_of(value) != storage_of(other):
         return False
     return value.shape == other.shape and value.stride() == other.stride()
 
@@ -136,8 +131,8 @@ def _is_seen(nodes: Sequence[fx.Node]) -> bool:
     """Return whether something is written into a view that may be a copy, or into what it is a view of."""
     viewed = set[int]()
     for node in nodes:
-        if any(_storage(one) in viewed for one in written(node)):
+        if any(storage_of(one) in viewed for one in written(node)):
             return True
         if _name(node) in _VIEW_OR_COPY:
-            viewed.update(_storage(value) for one in (*node.all_input_nodes, node) if (value := _value(one)) is not None)
+            viewed.update(storage_of(value) for one in (*node.all_input_nodes, node) if (value := _value(one)) is not None)
     return False

@@ -19,7 +19,7 @@ from torch.fx.passes.split_module import split_module
 from actcodec.graph.maps import lay_out_maps, written
 from actcodec.graph.poles import steps_to_poles
 from actcodec.graph.timeline import bytes_of
-from actcodec.graph.torch_private import compile_parts
+from actcodec.graph.torch_private import compile_parts, storage_of
 
 #: Most parts of a graph; each costs a call of a compiled function in either direction.
 MOST_PARTS = 8
@@ -142,10 +142,10 @@ def _crossing(value: Any) -> float:
 
 def _until_written(node: fx.Node, place: int, made: dict[int, int]) -> range:
     """Return the places between where a storage is made and where a node writes into it: no part writes into another's."""
-    firsts = [place + 1, *(made.get(one.untyped_storage()._cdata, place) + 1 for one in written(node))]
+    firsts = [place + 1, *(made.get(storage_of(one), place) + 1 for one in written(node))]
     value = _value(node)
     if node.op not in ("placeholder", "get_attr", "output") and isinstance(value, Tensor):
-        made.setdefault(value.untyped_storage()._cdata, place)
+        made.setdefault(storage_of(value), place)
     return range(min(firsts), place + 1)
 
 

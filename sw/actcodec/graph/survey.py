@@ -16,7 +16,7 @@ from actcodec.graph.partition import Partitioner, Saved, keep_exact_masks, saved
 from actcodec.graph.schedule import scheduled_peaks
 from actcodec.graph.segments import Roles
 from actcodec.graph.timeline import Timeline, peak_of
-from actcodec.graph.torch_private import recorded_part, storage_is_gone
+from actcodec.graph.torch_private import recorded_part, storage_is_gone, storage_of
 from actcodec.saved.allocations import bytes_at_marks, mark
 
 
@@ -82,11 +82,11 @@ class _Seen:
 
 def _memory_of(values: Sequence[Any], without: Sequence[Any]) -> list[tuple[Callable[[], bool], int]]:
     """Return for each storage of tensors, those of other ones left out, whether it is free, and its bytes."""
-    known = {one.untyped_storage()._cdata for one in without if isinstance(one, Tensor)}
+    known = {storage_of(one) for one in without if isinstance(one, Tensor)}
     found = []
     for one in values:
-        if isinstance(one, Tensor) and one.untyped_storage()._cdata not in known:
-            known.add(one.untyped_storage()._cdata)
+        if isinstance(one, Tensor) and storage_of(one) not in known:
+            known.add(storage_of(one))
             found.append((storage_is_gone(one), one.untyped_storage().nbytes()))
     return found
 

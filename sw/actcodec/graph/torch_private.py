@@ -46,6 +46,7 @@ __all__ = [
     "recorded_part",
     "saved_output",
     "storage_is_gone",
+    "storage_of",
     "with_tensors",
     "without_modes",
 ]
@@ -401,6 +402,11 @@ def _random_integers(low: int, high: int, size: Sequence[int], seed: Tensor) -> 
 
 def _generator(seed: Tensor) -> torch.Generator:
     return torch.Generator(seed.device).manual_seed(int(seed))
+
+
+def storage_of(value: Tensor) -> int:
+    """Return the number of a tensor's storage, the same for all tensors that share it while one of them lives."""
+    return int(value.untyped_storage()._cdata)
 
 
 def storage_is_gone(value: torch.Tensor) -> Callable[[], bool]:

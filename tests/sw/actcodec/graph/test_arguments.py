@@ -100,7 +100,7 @@ def test_a_share_is_one_of_the_plain_model_s_peak_though_the_model_is_compiled()
 
 
 def test_a_budget_for_a_model_with_dropout():
-    """The masks of a forward and its backward are of one seed, also in the steps that measure what formats do."""
+    """The steps that measure what formats do run inductor's random operations."""
     torch.manual_seed(0)
     layers = [layer for _ in range(3) for layer in (nn.Linear(64, 64), nn.GELU(), nn.Dropout(0.3))]
     model, x = nn.Sequential(*layers), torch.randn(512, 64)

@@ -10,9 +10,10 @@ import actcodec
 import pytest
 import torch
 from actcodec.graph.torch_loops import loop_settings, prepare_loops
-from actcodec.graph.torch_private import TESTED, check_version
+from actcodec.graph.torch_private import TESTED, _seeded, check_version
 from actcodec.saved.allocations import allocations
 from cdu_tools.errors import UserError
+from torch import fx
 from torch._inductor import config
 from torch._inductor.utils import run_fw_bw_and_get_code
 
@@ -169,3 +170,13 @@ def test_loops_with_avx2_load_codes_from_where_they_are():
     assert not re.search(r"Vectorized<int8_t>::loadu\(.*\(8\)\)", vectors)
     for own, other in zip(gradients, exact, strict=True):
         torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-6)
+
+
+def test_random_operations_draw_the_numbers_of_their_seeds():
+    """As in compiled code, where a backward may draw a forward's mask again."""
+    graph = fx.Graph()
+    seed = graph.placeholder("seed")
+    graph.output(graph.call_function(torch.ops.prims.inductor_random.default, ([64], seed, "rand")))
+    drawn = _seeded(fx.GraphModule({}, graph))
+    assert torch.equal(drawn(torch.tensor(3)), drawn(torch.tensor(3)))
+    assert not torch.equal(drawn(torch.tensor(3)), drawn(torch.tensor(4)))
