@@ -385,7 +385,9 @@ def recorded_part(
 
 def _seeded(graph: fx.GraphModule) -> fx.GraphModule:
     """Let random operations of inductor draw the numbers of their seeds, which the graph may ask for twice."""
-    own = {torch.ops.prims.inductor_random.default: _random, torch.ops.prims.inductor_randint.default: _random_integers}
+    from torch._inductor import inductor_prims
+
+    own = {inductor_prims.random: _random, inductor_prims.randint: _random_integers}
     for node in graph.graph.nodes:
         node.target = own.get(node.target, node.target)
     graph.recompile()

@@ -14,7 +14,7 @@ from actcodec.graph.torch_private import TESTED, _seeded, check_version
 from actcodec.saved.allocations import allocations
 from cdu_tools.errors import UserError
 from torch import fx
-from torch._inductor import config
+from torch._inductor import config, inductor_prims
 from torch._inductor.utils import run_fw_bw_and_get_code
 
 
@@ -176,7 +176,7 @@ def test_random_operations_draw_the_numbers_of_their_seeds():
     """As in compiled code, where a backward may draw a forward's mask again."""
     graph = fx.Graph()
     seed = graph.placeholder("seed")
-    graph.output(graph.call_function(torch.ops.prims.inductor_random.default, ([64], seed, "rand")))
+    graph.output(graph.call_function(inductor_prims.random, ([64], seed, "rand")))
     drawn = _seeded(fx.GraphModule({}, graph))
     assert torch.equal(drawn(torch.tensor(3)), drawn(torch.tensor(3)))
     assert not torch.equal(drawn(torch.tensor(3)), drawn(torch.tensor(4)))
