@@ -22,7 +22,7 @@ from actcodec.backends.triton.constants import INFINITY
 from actcodec.backends.triton.lengths import Measured
 from actcodec.backends.triton.modes import DECODERS, ENCODERS, Decoder, Encoder
 from actcodec.backends.triton.residuals import residual_maxima
-from actcodec.backends.triton.scales import scales
+from actcodec.backends.triton.scales import reciprocals, rounded_scales, scales
 from actcodec.golden import block_statistics, sfpr
 from actcodec.golden import codes as golden_codes
 from actcodec.golden import floating as golden
@@ -31,7 +31,7 @@ from actcodec.golden import floating as golden
 def _channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
     sfpr.check_nonfinite_policy(nonfinite)
     bits = kernels.maxima(channels.contiguous())
-    if int(bits.max()) >= INFINITY.value:
+    if max(bits.tolist()) >= INFINITY.value:
         return sfpr.channel_maxima(channels, nonfinite)
     return bits.view(torch.float32).to(torch.float64)
 
@@ -44,6 +44,8 @@ def _residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
 IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
     {
         sfpr.channel_maxima: _channel_maxima,
+        sfpr.rounded_scales: rounded_scales,
+        sfpr.reciprocals: reciprocals,
         block_statistics.residual_maxima: _residual_maxima,
         golden_codes.pack_tight: groups.pack,
         golden_codes.unpack_tight: groups.unpack,

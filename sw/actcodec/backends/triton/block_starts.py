@@ -11,16 +11,14 @@ value. A program that decodes a unit finds the starts of its blocks from its off
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
-
 import torch
 import triton
 import triton.language as tl
 from cdu_spec.modes import Coder
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from actcodec.backends.triton.constants import GMC_LONG_HEAD, GMC_SHORT_BYTES, MASK_BYTES
+from actcodec.backends.triton.known_payloads import recalled, remember
 from actcodec.backends.triton.launch import PROGRAM_BLOCKS, launch, programs_for
 
 #: Bytes of a segment: more than a block has, and so many that the maps are small relative to the payload.
@@ -33,8 +31,6 @@ _SEGMENTS = 64
 UNIT_BLOCKS = tl.constexpr(PROGRAM_BLOCKS)
 #: Number of bytes of the least payload whose offsets are not kept.
 _MOST_BYTES = 1 << 31
-#: Payloads of encoders that still exist: version, number of blocks, coder; offsets of units, int32.
-_known: MutableMapping[Tensor, tuple[tuple[int, int, Coder], Tensor]] = WeakTensorKeyDictionary()
 assert max(coder.block_bounds[1] for coder in Coder) <= _ENTRIES <= _SEGMENT_BYTES
 
 
@@ -127,18 +123,16 @@ def starts_of(
     return tl.reshape(starts, (tile_blocks,))
 
 
-def remember(payload: Tensor, offsets: Tensor, blocks: int, coder: Coder) -> None:
+def remember_units(payload: Tensor, offsets: Tensor, blocks: int, coder: Coder) -> None:
     """Keep the offsets of units, int32 (units,), as long as ``payload`` exists."""
-    if payload.numel() < _MOST_BYTES and not payload.is_inference():
-        _known[payload] = (payload._version, blocks, coder), offsets
+    if payload.numel() < _MOST_BYTES:
+        remember(payload, (blocks, coder), offsets)
 
 
 def unit_offsets(payload: Tensor, count: int, coder: Coder) -> Tensor | None:
     """Return where the units of the ``count`` blocks of a payload begin; None unless it is exactly ``count`` blocks."""
-    made, offsets = _known.get(payload, (None, None))
-    if offsets is not None and made == (payload._version, count, coder):
-        return offsets
-    return _walked(payload, count, coder)
+    offsets = recalled(payload, (count, coder))
+    return offsets if isinstance(offsets, Tensor) else _walked(payload, count, coder)
 
 
 def _walked(payload: Tensor, count: int, coder: Coder) -> Tensor | None:

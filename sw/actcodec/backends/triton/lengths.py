@@ -17,7 +17,7 @@ import triton.language as tl
 from cdu_spec.modes import Coder
 from torch import Tensor
 
-from actcodec.backends.triton.block_starts import UNIT_BLOCKS, remember
+from actcodec.backends.triton.block_starts import UNIT_BLOCKS, remember_units
 from actcodec.backends.triton.launch import PROGRAM_BLOCKS, programs_for
 
 #: Number of marks before the sums of groups, and their places: values that are not finite, channels that may be far from zero.
@@ -115,5 +115,5 @@ class Measured:
         payload = torch.empty(size, dtype=torch.uint8, device=marks.device)
         offsets = torch.empty(found.units, dtype=torch.int32, device=marks.device)
         self.pack(payload, offsets)
-        remember(payload, offsets, found.blocks, found.coder)
+        remember_units(payload, offsets, found.blocks, found.coder)
         return payload

@@ -20,6 +20,7 @@ from torch import Tensor
 from actcodec.backends.job import Job
 from actcodec.backends.triton import actnn, code_rows, division, gmc_decoder, gmc_encoder, jpeg_act, sfpr, zvc
 from actcodec.backends.triton.block_starts import unit_offsets
+from actcodec.backends.triton.known_payloads import recalled, remember
 from actcodec.backends.triton.lengths import Lengths, Measured
 from actcodec.golden.heads import check_heads
 
@@ -62,14 +63,35 @@ def _decode_brc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
     return True
 
 
+def _with_heads(encode: Callable[[Tensor, MatrixView, Job], Tensor]) -> Encoder:
+    """Return an encoder whose payloads are known to have valid heads."""
+
+    def encode_with_heads(x: Tensor, view: MatrixView, job: Job, marks: Tensor | None) -> Tensor:
+        payload = encode(x, view, job)
+        remember(payload, _heads(job))
+        return payload
+
+    return encode_with_heads
+
+
+def _heads(job: Job) -> tuple[Mode, int, bool]:
+    settings = known(job.how, AffineSettings)
+    return job.mode, settings.bits, settings.block_range
+
+
+def _check_heads(payload: Tensor, job: Job) -> None:
+    if recalled(payload, _heads(job)) is None:
+        check_heads(payload, job.mode, known(job.how, AffineSettings))
+
+
 def _decode_division(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    check_heads(payload, job.mode, known(job.how, AffineSettings))
+    _check_heads(payload, job)
     division.decode(payload, view, job, y)
     return True
 
 
 def _decode_actnn(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    check_heads(payload, job.mode, known(job.how, AffineSettings))
+    _check_heads(payload, job)
     actnn.decode(payload, job, y)
     return True
 
@@ -90,8 +112,8 @@ ENCODERS: Mapping[Mode, Encoder] = {
     Mode.SFPR_ZVC: _encode_blocks,
     Mode.JPEG_ACT: _encode_blocks,
     Mode.BRC: _at_once(lambda x, view, job: code_rows.encode_signs(x)),
-    Mode.DIVISION: _at_once(division.encode),
-    Mode.ACTNN: _at_once(lambda x, view, job: actnn.encode(x, job)),
+    Mode.DIVISION: _with_heads(division.encode),
+    Mode.ACTNN: _with_heads(lambda x, view, job: actnn.encode(x, job)),
     Mode.BLPA: _at_once(code_rows.encode),
     Mode.AUTOQUANT: _at_once(code_rows.encode),
 }

@@ -11,7 +11,7 @@ from functools import lru_cache
 import torch
 import triton
 import triton.language as tl
-from cdu_spec.sfpr import DEFAULT_S, SCALE_BITS, SCALE_EXPONENT_LIMIT, SCALE_UNIT, SFPR_RECIPROCAL_BITS
+from cdu_spec.sfpr import DEFAULT_S, RECIPROCAL_BITS, SCALE_BITS, SCALE_EXPONENT_LIMIT, SCALE_UNIT, SFPR_RECIPROCAL_BITS
 from torch import Tensor
 
 from actcodec.backends.triton.constants import INFINITY, VALUE_MAX
@@ -25,6 +25,8 @@ from actcodec.golden.near_zero import LEAST_SQUARE, MOST_SQUARE, SURE_SHARE
 _PIECE_VALUES, _PIECE_ROWS = 4096, 256
 #: Tile of the second kernel.
 _PIECES, _CHANNELS = 32, 32
+#: Number of scales that a program rounds.
+_NUMBERS = 256
 #: Number of marks that a program of the first kernel makes zero at once.
 _ZEROS = tl.constexpr(32)
 #: Significand bits of float64.
@@ -98,10 +100,11 @@ def _pieces_kernel(
 
 
 @triton.jit
-def _rounded(x: tl.tensor, dropped: tl.constexpr, least: tl.tensor, most: tl.tensor) -> tl.tensor:
-    """Limit positive float64 numbers to two bounds and round them half to even, without some significand bits, float32."""
+def _rounded(x: tl.tensor, dropped: tl.constexpr, least: tl.tensor, most: tl.tensor, down: tl.constexpr = False) -> tl.tensor:
+    """Limit positive float64 numbers to two bounds and round them, half to even or down, without some bits, float32."""
     whole = tl.minimum(tl.maximum(x, least), most).to(tl.int64, bitcast=True)
-    whole += (1 << (dropped - 1)) - 1 + ((whole >> dropped) & 1)
+    if not down:
+        whole += (1 << (dropped - 1)) - 1 + ((whole >> dropped) & 1)
     rounded = (whole >> dropped << dropped).to(tl.float64, bitcast=True)
     return tl.minimum(tl.maximum(rounded, least), most).to(tl.float32)
 
@@ -155,6 +158,25 @@ def _scales_kernel(
     tl.atomic_max(marks_ptr + UNSURE, tl.max(unsure.to(tl.int64), axis=0))
 
 
+@triton.jit
+def _rounded_kernel(
+    x_ptr: tl.tensor,
+    y_ptr: tl.tensor,
+    count: tl.tensor,
+    dropped: tl.constexpr,
+    least: tl.constexpr,
+    most: tl.constexpr,
+    down: tl.constexpr,
+    inverted: tl.constexpr,
+    tile: tl.constexpr,
+) -> None:
+    at = tl.program_id(0) * tile + tl.arange(0, tile)
+    x = tl.load(x_ptr + at, mask=at < count, other=1).to(tl.float64)
+    if inverted:
+        x = 1.0 / x
+    tl.store(y_ptr + at, _rounded(x, dropped, least, most, down), mask=at < count)
+
+
 @lru_cache
 def _rule(S: float, scale_bits: int, dtype: torch.dtype, device: torch.device) -> Tensor:  # noqa: N803
     """Return the numbers that the second kernel reads, float64; UserError for settings that the golden model refuses."""
@@ -202,3 +224,26 @@ def near_zero(channels: Tensor) -> bool:
     ``channels`` is contiguous (outer, channels, inner). The host waits for the device.
     """
     return scales(channels, DEFAULT_S, max(SCALE_BITS)).size(near_zero=True) is not None
+
+
+def rounded_scales(
+    exact: Tensor,
+    scale_bits: int,
+    *,
+    down: bool = False,
+    exponent_limit: int = SCALE_EXPONENT_LIMIT,
+    inverted: bool = False,
+) -> Tensor:
+    """Compute :func:`actcodec.golden.sfpr.rounded_scales`, of reciprocals if ``inverted``."""
+    rounded = torch.empty_like(exact, dtype=torch.float32)
+    bounds = {"least": 2.0**-exponent_limit, "most": 2.0**SCALE_EXPONENT_LIMIT}
+    kind = {"dropped": _SIGNIFICAND_BITS - scale_bits, "down": down, "inverted": inverted}
+    launch(
+        _rounded_kernel, programs_for(exact.numel(), _NUMBERS), exact, rounded, exact.numel(), **kind, **bounds, tile=_NUMBERS
+    )
+    return rounded
+
+
+def reciprocals(k: Tensor, bits: int = max(RECIPROCAL_BITS)) -> Tensor:
+    """Compute :func:`actcodec.golden.sfpr.reciprocals`."""
+    return rounded_scales(k, bits, inverted=True)

@@ -14,6 +14,7 @@ from actcodec.golden import zvc as golden_zvc
 from actcodec.golden.block_starts import block_starts, mask_chain
 from actcodec.study.launches import LaunchCounter
 from backend_cases import FLOATS, same_bits
+from cdu_spec.bitstream import BitstreamError
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Coder, Dtype, Mode
 from example_values import values_of
@@ -96,6 +97,36 @@ def test_a_payload_remembers_its_blocks_until_it_is_changed(name, shape, monkeyp
         assert same_bits(codec.decompress(packed), expected)
 
 
+@pytest.mark.parametrize(("name", "options"), [("division", {}), ("actnn", {"bits": 4})])
+def test_heads_are_checked_unless_they_are_known(name, options):
+    codec = actcodec.codec(name, backend="triton", **options)
+    packed = codec.compress(torch.randn(1, 2, 16, 16, generator=torch.Generator().manual_seed(5)).to(DEVICE))
+    with LaunchCounter(forbid=True):
+        codec.decompress(packed)
+    packed.payload[2] = 1  # a mantissa without its leading bit, and an exponent that goes with greater ones
+    packed.payload[3] = 200
+    with pytest.raises(BitstreamError):
+        codec.decompress(packed)
+
+
+@pytest.mark.parametrize("bits", [24, 11, 8])
+@pytest.mark.parametrize("down", [False, True])
+def test_rounded_scales_are_the_golden_models(bits, down):
+    """Check ties of both kinds, numbers beside them, and numbers out of range."""
+    from actcodec.backends.triton.backend import TritonBackend
+
+    whole = torch.arange(1 << bits - 1, (1 << bits - 1) + 300, dtype=torch.float64)
+    near = torch.cat([whole + part for part in (0, 0.5, 0.5 - 2.0**-20, 0.5 + 2.0**-20, 1 - 2.0**-20)])
+    exact = torch.cat([near * 2.0**power for power in (-160, -137, -24, 0, 97, 150)] + [torch.tensor([torch.inf, 5e-324])])
+    run = TritonBackend().run
+    for limit in (111, 120):
+        rule = {"down": down, "exponent_limit": limit}
+        found = run(sfpr.rounded_scales, exact.to(DEVICE), bits, **rule)
+        assert same_bits(found.cpu(), sfpr.rounded_scales(exact, bits, **rule))
+    k = sfpr.rounded_scales(exact, 24)
+    assert same_bits(run(sfpr.reciprocals, k.to(DEVICE)).cpu(), sfpr.reciprocals(k))
+
+
 #: Coefficients whose blocks are the longest, the shortest, or neither.
 _EXTREMES = {"full": [-128, 127, -127, 126], "zeros": [0], "sparse": [0, 0, 0, 1, 0, -128, 0]}
 
@@ -139,19 +170,28 @@ def test_payloads_and_offsets_are_the_golden_models(coder, blocks, extreme, monk
 
 def test_offsets_beyond_32_bits_are_not_remembered(monkeypatch):
     from actcodec.backends.triton import block_starts as kernels
+    from actcodec.backends.triton.known_payloads import recalled
 
     monkeypatch.setattr(kernels, "_MOST_BYTES", 1 << 10)
     codec = actcodec.codec("jpeg-act", backend="triton")
     packed = codec.compress(torch.randn(1, 1, 32, 64, generator=torch.Generator().manual_seed(0)).to(DEVICE))
     assert len(packed.payload) >= 1 << 10
-    assert packed.payload not in kernels._known
+    assert recalled(packed.payload, (8 * 4, Coder.ZVC)) is None
     on_host = replace(packed, payload=packed.payload.cpu(), reciprocals=packed.reciprocals.cpu())
     assert same_bits(codec.decompress(packed).cpu(), actcodec.codec("jpeg-act").decompress(on_host))
 
 
 @pytest.mark.parametrize(
     ("name", "packing", "unpacking", "questions"),
-    [("sfpr", 3, 1, 1), ("sfpr+zvc", 4, 1, 1), ("jpeg-act", 4, 1, 1), ("jpeg-gmc", 5, 2, 1), ("actnn-sample", 8, 2, 2)],
+    [
+        ("sfpr", 3, 1, 1),
+        ("sfpr+zvc", 4, 1, 1),
+        ("jpeg-act", 4, 1, 1),
+        ("jpeg-gmc", 5, 2, 1),
+        ("actnn-sample", 8, 2, 2),
+        ("division", 16, 1, 2),
+        ("actnn", 15, 1, 2),
+    ],
 )
 def test_launches_and_questions_are_few(name, packing, unpacking, questions):
     codec = actcodec.codec(name, backend="triton")
