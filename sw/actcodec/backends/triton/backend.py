@@ -51,7 +51,9 @@ IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyT
         golden_codes.unpack_tight: groups.unpack,
         golden.groups.ranges: groups.ranges,
         golden.groups.codes: groups.codes,
+        golden.groups.packed_codes: groups.packed_codes,
         golden.groups.values: groups.values,
+        golden.groups.values_of_packed: groups.values_of_packed,
     }
 )
 

@@ -226,24 +226,18 @@ def near_zero(channels: Tensor) -> bool:
     return scales(channels, DEFAULT_S, max(SCALE_BITS)).size(near_zero=True) is not None
 
 
-def rounded_scales(
-    exact: Tensor,
-    scale_bits: int,
-    *,
-    down: bool = False,
-    exponent_limit: int = SCALE_EXPONENT_LIMIT,
-    inverted: bool = False,
-) -> Tensor:
-    """Compute :func:`actcodec.golden.sfpr.rounded_scales`, of reciprocals if ``inverted``."""
-    rounded = torch.empty_like(exact, dtype=torch.float32)
-    bounds = {"least": 2.0**-exponent_limit, "most": 2.0**SCALE_EXPONENT_LIMIT}
-    kind = {"dropped": _SIGNIFICAND_BITS - scale_bits, "down": down, "inverted": inverted}
-    launch(
-        _rounded_kernel, programs_for(exact.numel(), _NUMBERS), exact, rounded, exact.numel(), **kind, **bounds, tile=_NUMBERS
-    )
-    return rounded
+def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, exponent_limit: int = SCALE_EXPONENT_LIMIT) -> Tensor:
+    """Compute :func:`actcodec.golden.sfpr.rounded_scales`."""
+    return _rounded_to(scale_bits, exact, down=down, least=2.0**-exponent_limit, inverted=False)
 
 
 def reciprocals(k: Tensor, bits: int = max(RECIPROCAL_BITS)) -> Tensor:
     """Compute :func:`actcodec.golden.sfpr.reciprocals`."""
-    return rounded_scales(k, bits, inverted=True)
+    return _rounded_to(bits, k, down=False, least=2.0**-SCALE_EXPONENT_LIMIT, inverted=True)
+
+
+def _rounded_to(bits: int, x: Tensor, **kind: bool | float) -> Tensor:
+    y = torch.empty(x.shape, dtype=torch.float32, device=x.device)
+    bounds = {"dropped": _SIGNIFICAND_BITS - bits, "most": 2.0**SCALE_EXPONENT_LIMIT, "tile": _NUMBERS}
+    launch(_rounded_kernel, programs_for(x.numel(), _NUMBERS), x.contiguous(), y, x.numel(), **kind, **bounds)
+    return y

@@ -136,7 +136,7 @@ def _numbers(name: str, value: Tensor | float) -> Tensor:
 
 def _none(x: Tensor) -> Tensor:
     """Return an empty tensor of offsets on the device of a tensor."""
-    return torch.zeros(0, dtype=torch.int16, device=x.device)
+    return torch.empty(0, dtype=torch.int16, device=x.device)
 
 
 @dataclass

@@ -188,9 +188,9 @@ def test_offsets_beyond_32_bits_are_not_remembered(monkeypatch):
         ("sfpr+zvc", 4, 1, 1),
         ("jpeg-act", 4, 1, 1),
         ("jpeg-gmc", 5, 2, 1),
-        ("actnn-sample", 8, 2, 2),
-        ("division", 16, 1, 2),
-        ("actnn", 15, 1, 2),
+        ("actnn-sample", 6, 1, 2),
+        ("division", 15, 1, 2),
+        ("actnn", 14, 1, 2),
     ],
 )
 def test_launches_and_questions_are_few(name, packing, unpacking, questions):
