@@ -16,14 +16,14 @@ from torch import Tensor
 
 from actcodec.backends.job import DTYPES, NO_SCALES, Job, Scaling, decompression_job
 from actcodec.backends.torch_backend import TorchBackend
-from actcodec.backends.triton import groups
+from actcodec.backends.triton import groups, moments
 from actcodec.backends.triton import sfpr as kernels
 from actcodec.backends.triton.constants import INFINITY
 from actcodec.backends.triton.lengths import Measured
 from actcodec.backends.triton.modes import DECODERS, ENCODERS, Decoder, Encoder
 from actcodec.backends.triton.residuals import residual_maxima
 from actcodec.backends.triton.scales import reciprocals, rounded_scales, scales
-from actcodec.golden import block_statistics, sfpr
+from actcodec.golden import block_statistics, channel_statistics, sfpr
 from actcodec.golden import codes as golden_codes
 from actcodec.golden import floating as golden
 
@@ -46,6 +46,8 @@ IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyT
         sfpr.channel_maxima: _channel_maxima,
         sfpr.rounded_scales: rounded_scales,
         sfpr.reciprocals: reciprocals,
+        channel_statistics.channel_edges: moments.channel_edges,
+        channel_statistics.channel_moments: moments.channel_moments,
         block_statistics.residual_maxima: _residual_maxima,
         golden_codes.pack_tight: groups.pack,
         golden_codes.unpack_tight: groups.unpack,

@@ -119,8 +119,11 @@ class AffineCodec(RandomCodec):
 
     def _down(self, exact: Tensor) -> Tensor:
         """Return multipliers rounded to ``scale_bits``, none greater than the given ones."""
+        return self._rounded(exact, down=True)
+
+    def _rounded(self, exact: Tensor, *, down: bool = False) -> Tensor:
         limit = RECIPROCAL_EXPONENT_LIMIT
-        return self._backend.run(rounded_scales, exact, self.scale_bits, down=True, exponent_limit=limit)
+        return self._backend.run(rounded_scales, exact, self.scale_bits, down=down, exponent_limit=limit)
 
 
 def _numbers(name: str, value: Tensor | float) -> Tensor:
@@ -289,7 +292,7 @@ class BlpaCodec(AffineCodec):
         mean, variance = self._backend.run(channel_moments, channels, *self._backend.run(channel_edges, channels))
         gamma = _per_channel("gamma", self.gamma, variance.sqrt())
         beta = _per_channel("beta", self.beta, mean)
-        k, offsets = blpa_scales(gamma, beta, settings, self.scale_bits)
+        k, offsets = blpa_scales(gamma, beta, settings, self.scale_bits, self._rounded)
         return Plan(k, settings, offsets)
 
 
