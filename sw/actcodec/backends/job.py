@@ -83,12 +83,12 @@ def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
     """Return the scale of each group of ``channel_rows`` rows in payload order, float32 (scale_groups,), on the same device.
 
     Groups that begin in the padding have scale 1; in division they have the scale of the last channel, whose values they
-    repeat. Without scales of channels, :data:`NO_SCALES`, there are none: some kernels take those of channels instead.
+    repeat. :data:`NO_SCALES` stay as they are, for kernels that take the scales of channels.
     """
+    if per_channel is NO_SCALES:
+        return NO_SCALES
     if not view.mode.has_scales:
         return torch.ones(view.scale_groups, dtype=torch.float32)
-    if not per_channel.numel():
-        return per_channel
     real, per_channel = max(view.rows // view.channel_rows, 1), per_channel.detach()
     times = real // view.channels
     groups = per_channel if times == 1 else per_channel.expand(times, -1).reshape(-1).contiguous()
@@ -101,9 +101,9 @@ def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
 def group_offsets(per_channel: Tensor, view: MatrixView) -> Tensor:
     """Return the offset of each group of rows, int16 (scale_groups,), on the same device; empty in modes without offsets.
 
-    :data:`NO_OFFSETS` stay as they are.
+    :data:`NO_OFFSETS` stay as they are, for kernels that take the offsets of channels.
     """
-    if not view.mode.has_offsets or not per_channel.numel():
+    if not view.mode.has_offsets or per_channel is NO_OFFSETS:
         return NO_OFFSETS
     return per_channel.detach().repeat(view.scale_groups // view.channels)
 
