@@ -34,11 +34,11 @@ _TOLERANCE = 1 + 2.0**-10
 
 
 def full_scales(largest: Tensor) -> Tensor:
-    """Return multipliers ``32767 / max|x|`` from the largest magnitudes; channels of zeros get the greatest multiplier.
+    """Return multipliers ``32767 / max|x|`` from the largest magnitudes, no -0.0; channels of zeros get the greatest one.
 
     Division has no code for a residual of zero and decodes it to half a step, which is tiny with the greatest multiplier.
     """
-    return torch.where(largest > 0, (MOST / largest).clamp_max(_MOST_SCALE), _MOST_SCALE)
+    return (MOST / largest).clamp_max(_MOST_SCALE)
 
 
 def signed_scales(edges: tuple[Tensor, Tensor], settings: AffineSettings) -> Tensor:
