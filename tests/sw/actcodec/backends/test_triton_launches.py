@@ -205,8 +205,8 @@ def test_offsets_beyond_32_bits_are_not_remembered(monkeypatch):
         ("jpeg-act", 4, 1, 1),
         ("jpeg-gmc", 5, 2, 1),
         ("actnn-sample", 6, 1, 2),
-        ("division", 15, 1, 2),
-        ("actnn", 14, 1, 2),
+        ("division", 12, 1, 2),
+        ("actnn", 11, 1, 2),
     ],
 )
 def test_launches_and_questions_are_few(name, packing, unpacking, questions):
