@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import cast
 
 import torch
-from actcodec.backends.job import DTYPES, Job
+from actcodec.backends.job import Job
 from actcodec.backends.triton import jpeg_act
 from actcodec.backends.triton.backend import TritonBackend
 from actcodec.backends.triton.modes import DECODERS, ENCODERS
@@ -23,7 +23,6 @@ from actcodec.golden.floating.steps import Line, cells, finished
 from actcodec.golden.integer_coder import CodedIntegers
 from actcodec.golden.predicted_integers import DEFLATE
 from actcodec.golden.shapes import per_channel
-from cdu_spec.geometry import BLOCK_VALUES
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
 from torch import Tensor
@@ -56,26 +55,18 @@ def _middles(
     return finished(values, whole, dtype, rectified=rectified, line=line).view(tuple(shape))
 
 
+def _coefficients(x: Tensor, view: MatrixView, job: Job, marks: Tensor | None) -> Tensor:
+    return jpeg_act.forward(x, view, job).view(-1).view(torch.uint8)
+
+
+def _from_coefficients(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    jpeg_act.inverse(payload.view(torch.int8), view, job, y)
+    return True
+
+
 class UncodedBackend(TritonBackend):
     """Backend ``triton`` without coders of modes sfpr+zvc and jpeg-act, and of ``blpa-coded``."""
 
     implementations = MappingProxyType({**TritonBackend.implementations, predicted.cells: _cells, predicted.middles: _middles})
-
-    def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        if job.mode is Mode.JPEG_ACT:
-            return jpeg_act.forward(x.contiguous(), view, job).view(-1).view(torch.uint8)
-        if job.mode is Mode.SFPR_ZVC:
-            return ENCODERS[Mode.SFPR](x.contiguous(), view, job)
-        return super().compress_tensor(x, view, job)
-
-    def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        if job.mode not in (Mode.JPEG_ACT, Mode.SFPR_ZVC):
-            return super().decompress_tensor(payload, view, job, shape)
-        y = torch.empty(tuple(shape), dtype=DTYPES[job.dtype], device=payload.device)
-        if job.mode is Mode.JPEG_ACT:
-            jpeg_act.inverse(payload.view(torch.int8).view(-1, BLOCK_VALUES), view, job, y)
-        else:
-            DECODERS[Mode.SFPR](payload, view, job, y)
-        return y
+    encoders = MappingProxyType({**ENCODERS, Mode.JPEG_ACT: _coefficients, Mode.SFPR_ZVC: ENCODERS[Mode.SFPR]})
+    decoders = MappingProxyType({**DECODERS, Mode.JPEG_ACT: _from_coefficients, Mode.SFPR_ZVC: DECODERS[Mode.SFPR]})

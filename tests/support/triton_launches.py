@@ -62,6 +62,8 @@ def main():
             codec.decompress(packed)
             if isinstance(packed, Compressed):  # a copy of the payload does not remember its blocks
                 codec.decompress(replace(packed, payload=packed.payload.clone()))
+    mixed = actcodec.codec("actnn-sample", backend="triton", bits=torch.tensor([2, 3]))
+    mixed.decompress(mixed.compress(torch.randn(2, 3, 37)))
     Path(sys.argv[1]).write_text(json.dumps([json.loads(launch) for launch in sorted(launches)]))
 
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from actcodec.golden import blocks
 
-NO_OFFSETS = torch.zeros(0, dtype=torch.int16)
+NO_SCALES, NO_OFFSETS = torch.zeros(0), torch.zeros(0, dtype=torch.int16)
 DTYPES = {Dtype.FP32: torch.float32, Dtype.BF16: torch.bfloat16, Dtype.FP16: torch.float16}
 FORMATS = {dtype: form for form, dtype in DTYPES.items()}
 
@@ -83,8 +83,10 @@ def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
     """Return the scale of each group of ``channel_rows`` rows in payload order, float32 (scale_groups,), on the same device.
 
     Groups that begin in the padding have scale 1; in division they have the scale of the last channel, whose values they
-    repeat.
+    repeat. :data:`NO_SCALES` stay as they are, for kernels that take the scales of channels.
     """
+    if per_channel is NO_SCALES:
+        return NO_SCALES
     if not view.mode.has_scales:
         return torch.ones(view.scale_groups, dtype=torch.float32)
     real, per_channel = max(view.rows // view.channel_rows, 1), per_channel.detach()
@@ -97,8 +99,11 @@ def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
 
 
 def group_offsets(per_channel: Tensor, view: MatrixView) -> Tensor:
-    """Return the offset of each group of rows, int16 (scale_groups,), on the same device; empty in modes without offsets."""
-    if not view.mode.has_offsets:
+    """Return the offset of each group of rows, int16 (scale_groups,), on the same device; empty in modes without offsets.
+
+    :data:`NO_OFFSETS` stay as they are, for kernels that take the offsets of channels.
+    """
+    if not view.mode.has_offsets or per_channel is NO_OFFSETS:
         return NO_OFFSETS
     return per_channel.detach().repeat(view.scale_groups // view.channels)
 

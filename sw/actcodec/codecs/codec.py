@@ -349,7 +349,7 @@ class JpegGmcCodec(JpegActCodec):
 def _without_scales(x: Tensor, mode: Mode, form: Dtype, through: Backend) -> Compressed:
     """Return a tensor compressed in a mode that has neither scales nor a shift table."""
     view = MatrixView.of(x.shape, mode)
-    none = torch.zeros(0, dtype=torch.float32, device=x.device)
+    none = torch.empty(0, dtype=torch.float32, device=x.device)
     payload = through.compress_tensor(x.detach(), view, compression_job(view, form, none))
     return Compressed(Header(mode, form, tuple(x.shape), payload.numel()), (), none, payload)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import inf, prod
 
 import torch
 from torch import Tensor
@@ -54,3 +54,23 @@ def unpack(packed: Tensor, bits: int, count: int) -> Tensor:
     codes = torch.empty(count, dtype=torch.uint8)
     kernels()("codes_unpack", packed, count, bits, codes)
     return codes
+
+
+def packed_codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None, width: int) -> Tensor:
+    """Compute :func:`actcodec.golden.floating.groups.packed_codes`."""
+    return pack(codes(x, group, low, extent, bits, seed), width)
+
+
+def values_of_packed(
+    packed: Tensor,
+    width: int,
+    group: int,
+    low: Tensor,
+    extent: Tensor,
+    bits: Tensor,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+) -> Tensor:
+    """Compute :func:`actcodec.golden.floating.groups.values_of_packed`."""
+    codes = unpack(packed, width, prod(shape)).view(sample_count(shape), -1)
+    return values(codes, group, low, extent, bits, shape, dtype)

@@ -37,6 +37,12 @@ def beats(tile_beats: tl.constexpr) -> tl.tensor:
 
 
 @triton.jit
+def beat_places(beat: tl.tensor, row_beats: tl.tensor) -> tl.tensor:
+    """Return row (n, 1) and columns (n, 8) of the matrix for beats of its rows."""
+    return (beat // row_beats)[:, None], (beat % row_beats * LANES)[:, None] + tl.arange(0, LANES)[None, :]
+
+
+@triton.jit
 def _rotated(word: tl.tensor, places: tl.constexpr) -> tl.tensor:
     """Rotate 16-bit words, as int32, left."""
     return ((word << places) | (word >> (_WORD_BITS - places))) & _WORD_MASK

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from cdu_spec.affine import AffineSettings
@@ -13,15 +14,16 @@ from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
 from torch import Tensor
 
-from actcodec.backends.job import DTYPES, Job, Scaling
+from actcodec.backends.job import DTYPES, NO_SCALES, Job, Scaling, decompression_job
 from actcodec.backends.torch_backend import TorchBackend
-from actcodec.backends.triton import groups
+from actcodec.backends.triton import groups, moments
 from actcodec.backends.triton import sfpr as kernels
 from actcodec.backends.triton.constants import INFINITY
-from actcodec.backends.triton.modes import DECODERS, ENCODERS, decode_rows, encode_rows
+from actcodec.backends.triton.lengths import Measured
+from actcodec.backends.triton.modes import DECODERS, ENCODERS, Decoder, Encoder
 from actcodec.backends.triton.residuals import residual_maxima
-from actcodec.backends.triton.scales import scales
-from actcodec.golden import block_statistics, sfpr
+from actcodec.backends.triton.scales import reciprocals, rounded_scales, scales
+from actcodec.golden import block_statistics, channel_statistics, sfpr
 from actcodec.golden import codes as golden_codes
 from actcodec.golden import floating as golden
 
@@ -29,7 +31,7 @@ from actcodec.golden import floating as golden
 def _channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
     sfpr.check_nonfinite_policy(nonfinite)
     bits = kernels.maxima(channels.contiguous())
-    if int(bits.max()) >= INFINITY.value:
+    if max(bits.tolist()) >= INFINITY.value:
         return sfpr.channel_maxima(channels, nonfinite)
     return bits.view(torch.float32).to(torch.float64)
 
@@ -42,12 +44,18 @@ def _residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
 IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
     {
         sfpr.channel_maxima: _channel_maxima,
+        sfpr.rounded_scales: rounded_scales,
+        sfpr.reciprocals: reciprocals,
+        channel_statistics.channel_edges: moments.channel_edges,
+        channel_statistics.channel_moments: moments.channel_moments,
         block_statistics.residual_maxima: _residual_maxima,
         golden_codes.pack_tight: groups.pack,
         golden_codes.unpack_tight: groups.unpack,
         golden.groups.ranges: groups.ranges,
         golden.groups.codes: groups.codes,
+        golden.groups.packed_codes: groups.packed_codes,
         golden.groups.values: groups.values,
+        golden.groups.values_of_packed: groups.values_of_packed,
     }
 )
 
@@ -60,37 +68,47 @@ class TritonBackend(TorchBackend):
 
     implementations = IMPLEMENTATIONS
 
+    #: Modes with kernels.
+    encoders: ClassVar[Mapping[Mode, Encoder]] = ENCODERS
+    decoders: ClassVar[Mapping[Mode, Decoder]] = DECODERS
+
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
-        if job.mode not in ENCODERS or (isinstance(job.how, AffineSettings) and job.how.statistics):
+        if job.mode not in self.encoders or (isinstance(job.how, AffineSettings) and job.how.statistics):
             return super().compress_tensor(x, view, job)
-        return ENCODERS[job.mode](x.contiguous(), view, job)
+        found = self.encoders[job.mode](x.contiguous(), view, job, None)
+        return found.payload() if isinstance(found, Measured) else found
 
     def compress_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> tuple[Tensor, Tensor] | None:
-        """Implement :class:`~actcodec.backends.backend.Backend`; the host asks for the scales' marks when all is launched."""
-        if view.mode not in ENCODERS:
+        """Implement :class:`~actcodec.backends.backend.Backend`; the host asks once, for marks and the size of the payload."""
+        if view.mode not in self.encoders:
             return None
-        found = scales(x.view(-1, view.channels, view.channel_rows * view.columns), scaling.S, scaling.scale_bits)
-        is_sfpr = view.mode is Mode.SFPR
-        payload = encode_rows(x, view, found.k) if is_sfpr else self.compress_tensor(x, view, scaling.job(found.k))
-        return (payload, found.r) if found.hold(near_zero) else None
+        channels = x.view(-1, view.channels, view.channel_rows * view.columns)
+        made = scales(channels, scaling.S, scaling.scale_bits, view.blocks)
+        job = replace(scaling.job(NO_SCALES), scales=made.k)
+        found = self.encoders[view.mode](x, view, job, made.marks)
+        size = made.size(near_zero)
+        if size is None:
+            return None
+        return found.payload(size) if isinstance(found, Measured) else found, made.r
 
     def decompress_stream(
         self, header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor
     ) -> Tensor:
-        """Implement :class:`~actcodec.backends.backend.Backend`; mode sfpr needs no job."""
-        view = header.view
-        if header.mode is not Mode.SFPR or payload.numel() != view.payload_bounds(header.dtype)[0]:
-            return super().decompress_stream(header, shifts, reciprocals, payload, offsets)
-        y = torch.empty(header.shape, dtype=DTYPES[header.dtype], device=payload.device)
-        decode_rows(payload.contiguous(), view, reciprocals.to(payload.device), y)
-        return y
+        """Implement :class:`~actcodec.backends.backend.Backend`; kernels take the scales of channels."""
+        job = replace(decompression_job(header, shifts, NO_SCALES), scales=reciprocals, offsets=offsets)
+        y = self._decoded(payload, header.view, job, header.shape)
+        return super().decompress_stream(header, shifts, reciprocals, payload, offsets) if y is None else y
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
         """Implement :class:`~actcodec.backends.backend.Backend`; the golden model reports errors in a payload."""
+        y = self._decoded(payload, view, job, shape)
+        return super().decompress_tensor(payload, view, job, shape) if y is None else y
+
+    def _decoded(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor | None:
+        """Return the tensor of a payload; None if kernels cannot decode it."""
         least, most = view.payload_bounds(job.dtype, job.how)
-        if job.mode in DECODERS and least <= payload.numel() <= most:
-            y = torch.empty(tuple(shape), dtype=DTYPES[job.dtype], device=payload.device)
-            if DECODERS[job.mode](payload.contiguous(), view, job, y):
-                return y
-        return super().decompress_tensor(payload, view, job, shape)
+        if job.mode not in self.decoders or not least <= payload.numel() <= most:
+            return None
+        y = torch.empty(tuple(shape), dtype=DTYPES[job.dtype], device=payload.device)
+        return y if self.decoders[job.mode](payload.contiguous(), view, job, y) else None

@@ -1,27 +1,25 @@
-"""Starts of the blocks of a payload, found by walking through all of its segments at once.
+"""Starts of the blocks of a payload, found by walking through all of its segments at once, and kept for units of 16 blocks.
 
 The golden model (:mod:`actcodec.golden.block_starts`) follows the blocks one after the other. Here a program walks through a
 segment from each possible entry, a place where a block may begin; the ends of these walks are a map from entries to exits.
 torch joins the maps of neighbours in pairs, fours and so on; the way back yields the one real entry of each segment. From there
-every segment is walked twice more, to count its blocks and to store their starts.
+every segment is walked twice more, to count its blocks and to store where units begin.
 
-Payloads that the encoders of this process made are known: an offset for every 16 blocks stands beside each in memory, .03 bit a
-value, and one kernel finds the starts of the blocks between.
+Payloads that the encoders of this process made are known: an offset for every unit stands beside each in memory, .03 bit a
+value. A program that decodes a unit finds the starts of its blocks from its offset and the blocks' heads.
 """
 
 from __future__ import annotations
-
-from collections.abc import MutableMapping
 
 import torch
 import triton
 import triton.language as tl
 from cdu_spec.modes import Coder
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from actcodec.backends.triton.constants import GMC_LONG_HEAD, GMC_SHORT_BYTES, MASK_BYTES
-from actcodec.backends.triton.launch import launch, programs_for
+from actcodec.backends.triton.known_payloads import recalled, remember
+from actcodec.backends.triton.launch import PROGRAM_BLOCKS, launch, programs_for
 
 #: Bytes of a segment: more than a block has, and so many that the maps are small relative to the payload.
 _SEGMENT_BYTES = 1024
@@ -29,10 +27,10 @@ _SEGMENT_BYTES = 1024
 _ENTRIES = 128
 #: Segments that a program walks through in parallel.
 _SEGMENTS = 64
-#: Blocks between two known offsets, and the greatest payload whose offsets are kept.
-_BLOCKS_APART, _MOST_BYTES = 16, 1 << 31
-#: Payloads of encoders that still exist: version, number of blocks, coder; offsets of every 16th block from the 17th on, int32.
-_known: MutableMapping[Tensor, tuple[tuple[int, int, Coder], Tensor]] = WeakTensorKeyDictionary()
+#: Number of blocks of a unit, the first of which has a known offset.
+UNIT_BLOCKS = tl.constexpr(PROGRAM_BLOCKS)
+#: Number of bytes of the least payload whose offsets are not kept.
+_MOST_BYTES = 1 << 31
 assert max(coder.block_bounds[1] for coder in Coder) <= _ENTRIES <= _SEGMENT_BYTES
 
 
@@ -76,7 +74,7 @@ def _walk_kernel(
     payload_ptr: tl.tensor,
     entries_ptr: tl.tensor,
     firsts_ptr: tl.tensor,
-    starts_ptr: tl.tensor,
+    offsets_ptr: tl.tensor,
     counts_ptr: tl.tensor,
     ends_ptr: tl.tensor,
     size: tl.tensor,
@@ -96,7 +94,7 @@ def _walk_kernel(
     while tl.max((place < end).to(tl.int32), axis=0) > 0:
         walks = place < end
         if writes:
-            tl.store(starts_ptr + number, place, mask=walks)
+            tl.store(offsets_ptr + number // UNIT_BLOCKS, place, mask=walks & (number % UNIT_BLOCKS == 0))
         number += walks.to(tl.int64)
         place += _block_bytes(payload_ptr, place, size, walks, is_gmc)
     if not writes:
@@ -105,43 +103,36 @@ def _walk_kernel(
 
 
 @triton.jit
-def _known_kernel(
+def starts_of(
     payload_ptr: tl.tensor,
     offsets_ptr: tl.tensor,
-    starts_ptr: tl.tensor,
     size: tl.tensor,
     blocks: tl.tensor,
     is_gmc: tl.constexpr,
-    apart: tl.constexpr,
-    tile: tl.constexpr,
-) -> None:
-    group = tl.program_id(0).to(tl.int64) * tile + tl.arange(0, tile)
-    block = group * apart
-    place = tl.load(offsets_ptr + group - 1, mask=(group > 0) & (block < blocks), other=0).to(tl.int64)
-    for _ in range(apart):
-        walks = block < blocks
-        tl.store(starts_ptr + block, place, mask=walks)
-        place += _block_bytes(payload_ptr, place, size, walks, is_gmc)
-        block += 1
+    tile_blocks: tl.constexpr,
+) -> tl.tensor:
+    """Return where a program's blocks begin, int64 (tile_blocks,), from the offsets of their units."""
+    units: tl.constexpr = tile_blocks // UNIT_BLOCKS
+    unit = tl.program_id(0).to(tl.int64) * units + tl.arange(0, units)
+    place = tl.load(offsets_ptr + unit, mask=unit * UNIT_BLOCKS < blocks, other=0).to(tl.int64)
+    number = tl.arange(0, UNIT_BLOCKS)[None, :]
+    starts = tl.zeros((units, UNIT_BLOCKS), tl.int64)
+    for step in range(UNIT_BLOCKS):
+        starts = tl.where(number == step, place[:, None], starts)
+        place += _block_bytes(payload_ptr, place, size, unit * UNIT_BLOCKS + step < blocks, is_gmc)
+    return tl.reshape(starts, (tile_blocks,))
 
 
-def remember(payload: Tensor, ends: Tensor, coder: Coder) -> None:
-    """Keep offsets of blocks as long as ``payload`` exists; ``ends``, int64 (blocks,), says where each block ends."""
-    if payload.numel() < _MOST_BYTES and not payload.is_inference():
-        offsets = ends[_BLOCKS_APART - 1 : -1 : _BLOCKS_APART].to(torch.int32)
-        _known[payload] = (payload._version, len(ends), coder), offsets
+def remember_units(payload: Tensor, offsets: Tensor, blocks: int, coder: Coder) -> None:
+    """Keep the offsets of units, int32 (units,), as long as ``payload`` exists."""
+    if payload.numel() < _MOST_BYTES:
+        remember(payload, (blocks, coder), offsets)
 
 
-def block_starts(payload: Tensor, count: int, coder: Coder) -> Tensor | None:
-    """Return the offsets of the ``count`` blocks of a payload, int64 (count,); None unless it is exactly ``count`` blocks."""
-    made, offsets = _known.get(payload, (None, None))
-    if offsets is not None and made == (payload._version, count, coder):
-        starts = torch.empty(count, dtype=torch.int64, device=payload.device)
-        shape = {"is_gmc": coder is Coder.GMC, "apart": _BLOCKS_APART, "tile": _SEGMENTS}
-        programs = programs_for(count, _SEGMENTS * _BLOCKS_APART)
-        launch(_known_kernel, programs, payload, offsets, starts, payload.numel(), count, **shape)
-        return starts
-    return _walked(payload, count, coder)
+def unit_offsets(payload: Tensor, count: int, coder: Coder) -> Tensor | None:
+    """Return where the units of the ``count`` blocks of a payload begin; None unless it is exactly ``count`` blocks."""
+    offsets = recalled(payload, (count, coder))
+    return offsets if isinstance(offsets, Tensor) else _walked(payload, count, coder)
 
 
 def _walked(payload: Tensor, count: int, coder: Coder) -> Tensor | None:
@@ -152,10 +143,11 @@ def _walked(payload: Tensor, count: int, coder: Coder) -> Tensor | None:
     exits = torch.zeros(segments, _ENTRIES, dtype=torch.uint8, device=payload.device)
     launch(_exits_kernel, segments - 1, payload, exits, size, entries=_ENTRIES, **shape)
     entries = _entries(exits)
-    counts, ends, starts = (torch.empty(n, dtype=torch.int64, device=payload.device) for n in (segments, segments, count))
+    sizes = (segments, segments, programs_for(count, UNIT_BLOCKS.value))
+    counts, ends, offsets = (torch.empty(n, dtype=torch.int64, device=payload.device) for n in sizes)
 
     def walk(firsts: Tensor, *, writes: bool) -> None:
-        tensors = (payload, entries, firsts, starts, counts, ends)
+        tensors = (payload, entries, firsts, offsets, counts, ends)
         programs = programs_for(segments, _SEGMENTS)
         launch(_walk_kernel, programs, *tensors, size, segments, writes=writes, tile_segments=_SEGMENTS, **shape)
 
@@ -164,7 +156,7 @@ def _walked(payload: Tensor, count: int, coder: Coder) -> Tensor | None:
     if (int(behind[-1]), int(ends[-1])) != (count, size):
         return None
     walk(behind - counts, writes=True)
-    return starts
+    return offsets
 
 
 def _entries(exits: Tensor) -> Tensor:

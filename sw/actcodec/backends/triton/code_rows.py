@@ -13,7 +13,7 @@ from cdu_spec.modes import Mode
 from torch import Tensor
 
 from actcodec.backends.job import Job
-from actcodec.backends.triton.affine import beats, codes_of, fractions, load_codes, store_codes
+from actcodec.backends.triton.affine import beat_places, beats, codes_of, fractions, load_codes, store_codes
 from actcodec.backends.triton.constants import BASE_MAX, BASE_MIN, LANES
 from actcodec.backends.triton.launch import PROGRAM_VALUES, bits_of, launch, programs_for
 from actcodec.backends.triton.values import number, product, rounded, saturated
@@ -29,6 +29,7 @@ def _encode_kernel(
     payload_ptr: tl.tensor,
     rows: tl.tensor,
     columns: tl.tensor,
+    count: tl.tensor,
     row_beats: tl.tensor,
     seed: tl.tensor,
     bits: tl.constexpr,
@@ -39,12 +40,12 @@ def _encode_kernel(
     tile_beats: tl.constexpr,
 ) -> None:
     beat = beats(tile_beats)
-    row, column = (beat // row_beats)[:, None], (beat % row_beats * LANES)[:, None] + tl.arange(0, LANES)[None, :]
+    row, column = beat_places(beat, row_beats)
     values = number(tl.load(x_ptr + row * columns + column, mask=(row < rows) & (column < columns), other=0))
-    scaled = product(values, tl.load(k_ptr + row, mask=row < rows, other=1.0))
+    scaled = product(values, tl.load(k_ptr + row % count, mask=row < rows, other=1.0))
     if has_offsets:
         # Values are always rounded down, so that their signs are kept.
-        scaled = tl.floor(scaled) - tl.load(offsets_ptr + row, mask=row < rows, other=0).to(tl.float64)
+        scaled = tl.floor(scaled) - tl.load(offsets_ptr + row % count, mask=row < rows, other=0).to(tl.float64)
         rho = tl.zeros((tile_beats, LANES), tl.int32)
     else:
         rho = fractions(seed, beat, stochastic)
@@ -62,6 +63,7 @@ def _decode_kernel(
     y_ptr: tl.tensor,
     rows: tl.tensor,
     columns: tl.tensor,
+    count: tl.tensor,
     row_beats: tl.tensor,
     bits: tl.constexpr,
     step_log2: tl.constexpr,
@@ -70,13 +72,13 @@ def _decode_kernel(
     tile_beats: tl.constexpr,
 ) -> None:
     beat = beats(tile_beats)
-    row, column = (beat // row_beats)[:, None], (beat % row_beats * LANES)[:, None] + tl.arange(0, LANES)[None, :]
+    row, column = beat_places(beat, row_beats)
     codes = load_codes(payload_ptr, beat * bits, (beat < rows * row_beats)[:, None], bits)
     integers = low + (codes << step_log2)
     if has_offsets:
         # Values were rounded down, so they are decoded to the middle of a step.
-        integers += (1 << step_log2 >> 1) + tl.load(offsets_ptr + row, mask=row < rows, other=0).to(tl.int32)
-    values = integers.to(tl.float32) * tl.load(r_ptr + row, mask=row < rows, other=1.0)
+        integers += (1 << step_log2 >> 1) + tl.load(offsets_ptr + row % count, mask=row < rows, other=0).to(tl.int32)
+    values = integers.to(tl.float32) * tl.load(r_ptr + row % count, mask=row < rows, other=1.0)
     y = rounded(values, y_ptr.dtype.element_ty)
     tl.store(y_ptr + row * columns + column, y, mask=(row < rows) & (column < columns))
 
@@ -108,7 +110,7 @@ def encode(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     settings, device = known(job.how, AffineSettings), x.device
     payload = torch.empty(view.beats * settings.bits, dtype=torch.uint8, device=device)
     tensors = (bits_of(x), job.scales.to(device), job.offsets.to(device), payload)
-    layout = (view.rows, view.columns, view.row_beats, settings.seed)
+    layout = (view.rows, view.columns, job.scales.numel(), view.row_beats, settings.seed)
     programs = programs_for(view.beats, _TILE_BEATS)
     launch(_encode_kernel, programs, *tensors, *layout, stochastic=settings.stochastic, **_form(job))
     return payload
@@ -118,8 +120,8 @@ def decode(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> None:
     """Decode a payload to ``y``."""
     device = payload.device
     tensors = (payload, job.scales.to(device), job.offsets.to(device), bits_of(y))
-    programs = programs_for(view.beats, _TILE_BEATS)
-    launch(_decode_kernel, programs, *tensors, view.rows, view.columns, view.row_beats, **_form(job))
+    layout = (view.rows, view.columns, job.scales.numel(), view.row_beats)
+    launch(_decode_kernel, programs_for(view.beats, _TILE_BEATS), *tensors, *layout, **_form(job))
 
 
 def encode_signs(x: Tensor) -> Tensor:

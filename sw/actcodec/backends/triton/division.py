@@ -46,6 +46,7 @@ def _encode_kernel(
     rows: tl.tensor,
     columns: tl.tensor,
     channel_rows: tl.tensor,
+    count: tl.tensor,
     per_strip: tl.tensor,
     blocks: tl.tensor,
     seed: tl.tensor,
@@ -61,7 +62,7 @@ def _encode_kernel(
     row, column = _places(beat, per_strip)
     # Blocks are padded with the last value of each row and the last row.
     row, column = tl.minimum(row, rows - 1), tl.minimum(column, columns - 1)
-    k = tl.load(k_ptr + row // channel_rows)
+    k = tl.load(k_ptr + row // channel_rows % count)
     x = saturated(product(number(tl.load(x_ptr + row * columns + column)), k), BASE_MIN, BASE_MAX)
     by_block = tl.reshape(x, (tile_blocks, BLOCK_VALUES))
     block = tl.program_id(0).to(tl.int64) * tile_blocks + tl.arange(0, tile_blocks)
@@ -90,6 +91,7 @@ def _decode_kernel(
     rows: tl.tensor,
     columns: tl.tensor,
     channel_rows: tl.tensor,
+    count: tl.tensor,
     per_strip: tl.tensor,
     blocks: tl.tensor,
     block_bytes: tl.constexpr,
@@ -110,13 +112,13 @@ def _decode_kernel(
     codes = load_codes(payload_ptr, beat // SIDE * block_bytes + head + beat % SIDE * bits, inside[:, None], bits)
     values = (low[:, None] + codes * step[:, None]).to(tl.float32)
     row, column = _places(beat, per_strip)
-    r = tl.load(r_ptr + row // channel_rows, mask=row < rows, other=1.0)
+    r = tl.load(r_ptr + row // channel_rows % count, mask=row < rows, other=1.0)
     y = rounded(values * r, y_ptr.dtype.element_ty)
     tl.store(y_ptr + row * columns + column, y, mask=(row < rows) & (column < columns))
 
 
-def _layout(view: MatrixView) -> tuple[int, ...]:
-    return (view.rows, view.columns, view.channel_rows, view.row_beats, view.blocks)
+def _layout(view: MatrixView, job: Job) -> tuple[int, ...]:
+    return (view.rows, view.columns, view.channel_rows, job.scales.numel(), view.row_beats, view.blocks)
 
 
 def _form(job: Job) -> dict[str, int]:
@@ -132,11 +134,11 @@ def encode(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8, device=x.device)
     tensors = (bits_of(x), job.scales.to(x.device), payload)
     programs = programs_for(view.blocks, PROGRAM_BLOCKS)
-    launch(_encode_kernel, programs, *tensors, *_layout(view), settings.seed, stochastic=settings.stochastic, **_form(job))
+    launch(_encode_kernel, programs, *tensors, *_layout(view, job), settings.seed, stochastic=settings.stochastic, **_form(job))
     return payload
 
 
 def decode(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> None:
     """Decode a payload with valid heads (:func:`actcodec.golden.heads.check_heads`) to ``y``."""
     tensors = (payload, job.scales.to(payload.device), bits_of(y))
-    launch(_decode_kernel, programs_for(view.blocks, PROGRAM_BLOCKS), *tensors, *_layout(view), **_form(job))
+    launch(_decode_kernel, programs_for(view.blocks, PROGRAM_BLOCKS), *tensors, *_layout(view, job), **_form(job))

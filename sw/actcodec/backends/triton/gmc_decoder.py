@@ -8,6 +8,7 @@ import triton.language as tl
 from cdu_spec import geometry
 from torch import Tensor
 
+from actcodec.backends.triton.block_starts import starts_of
 from actcodec.backends.triton.constants import (
     BLOCK_VALUES,
     GMC_A_BOTH_ZERO,
@@ -109,17 +110,18 @@ def _read_fields(
 @triton.jit
 def _decode_kernel(
     payload_ptr: tl.tensor,
-    starts_ptr: tl.tensor,
+    offsets_ptr: tl.tensor,
     a_ptr: tl.tensor,
     b_ptr: tl.tensor,
     mask_ptr: tl.tensor,
     q_ptr: tl.tensor,
+    size: tl.tensor,
     blocks: tl.tensor,
     lanes: tl.constexpr,
 ) -> None:
     block = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
     inside = block < blocks
-    start = tl.load(starts_ptr + block, mask=inside, other=0)
+    start = starts_of(payload_ptr, offsets_ptr, size, blocks, True, lanes)
     head = tl.load(payload_ptr + start, mask=inside, other=0).to(tl.int32)
     is_long = head >= GMC_LONG_HEAD
     end = start + 1 + tl.where(is_long, head - (GMC_LONG_HEAD - GMC_SHORT_BYTES - 1), head >> 3)
@@ -153,9 +155,9 @@ def _decode_kernel(
         a, b, at, column = next_a, next_b, at + SIDE, column + 1
 
 
-def decode_at(payload: Tensor, starts: Tensor) -> Tensor:
-    """Decode a payload as :func:`actcodec.golden.gmc.decode_at` does."""
-    q = torch.empty(len(starts), geometry.BLOCK_VALUES, dtype=torch.int8, device=payload.device)
-    tensors = (payload, starts, *lookups(payload.device), q)
-    launch(_decode_kernel, programs_for(len(starts), _LANES), *tensors, len(starts), lanes=_LANES)
+def decoded(payload: Tensor, offsets: Tensor, blocks: int) -> Tensor:
+    """Return coefficients, int8 (blocks, 64), as :func:`actcodec.golden.gmc.decode_at` does, from the offsets of units."""
+    q = torch.empty(blocks, geometry.BLOCK_VALUES, dtype=torch.int8, device=payload.device)
+    tensors = (payload, offsets, *lookups(payload.device), q)
+    launch(_decode_kernel, programs_for(blocks, _LANES), *tensors, payload.numel(), blocks, lanes=_LANES)
     return q

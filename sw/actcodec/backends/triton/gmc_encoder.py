@@ -1,7 +1,7 @@
 """Encoder of GMC: each lane writes a block from its first bit to its last, all blocks in parallel.
 
-A lane writes the body without the category of DC and stores its length; the sums of the lengths determine where every byte
-goes. Consecutive bits are a value, first bit lowest, and their number.
+A lane writes the body without the category of DC; the sums of the lengths determine where it goes. Consecutive bits are a
+value, first bit lowest, and their number.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ import triton
 import triton.language as tl
 from cdu_spec import geometry
 from cdu_spec import gmc as spec
-from cdu_spec.modes import Coder
 from torch import Tensor
 
-from actcodec.backends.triton.block_starts import remember
 from actcodec.backends.triton.constants import (
     BLOCK_VALUES,
     GMC_A_BOTH_ZERO,
@@ -41,6 +39,7 @@ from actcodec.backends.triton.gmc_codes import (
     mask_row,
 )
 from actcodec.backends.triton.launch import PROGRAM_BLOCKS, launch, programs_for
+from actcodec.backends.triton.lengths import Lengths, Measured, add_lengths, placed
 
 #: Number of blocks per program, encoded in parallel.
 _LANES = 64
@@ -152,8 +151,10 @@ def _bodies_kernel(
     mask_ptr: tl.tensor,
     bodies_ptr: tl.tensor,
     lasts_ptr: tl.tensor,
-    lengths_ptr: tl.tensor,
+    sums_ptr: tl.tensor,
+    marks_ptr: tl.tensor,
     blocks: tl.tensor,
+    group_units: tl.constexpr,
     lanes: tl.constexpr,
 ) -> None:
     block = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
@@ -190,7 +191,7 @@ def _bodies_kernel(
     tl.store(body_ptr + place // _WORD_BITS, kept.to(tl.int32), mask=inside)
     size, _ = _body_bytes(last, category)
     tl.store(lasts_ptr + block, last, mask=inside)
-    tl.store(lengths_ptr + block, size + 1, mask=inside)
+    add_lengths(tl.where(inside, size + 1, 0), sums_ptr, marks_ptr, blocks, group_units)
 
 
 @triton.jit
@@ -198,9 +199,12 @@ def _pack_kernel(
     q_ptr: tl.tensor,
     bodies_ptr: tl.tensor,
     lasts_ptr: tl.tensor,
-    ends_ptr: tl.tensor,
+    sums_ptr: tl.tensor,
+    marks_ptr: tl.tensor,
     payload_ptr: tl.tensor,
+    offsets_ptr: tl.tensor,
     blocks: tl.tensor,
+    group_units: tl.constexpr,
     tile_blocks: tl.constexpr,
 ) -> None:
     block = tl.program_id(0).to(tl.int64) * tile_blocks + tl.arange(0, tile_blocks)
@@ -208,7 +212,7 @@ def _pack_kernel(
     category = _category(tl.load(q_ptr + block * BLOCK_VALUES, mask=inside, other=0).to(tl.int32))
     last = tl.load(lasts_ptr + block, mask=inside, other=0)
     size, is_long = _body_bytes(last, category)
-    start = tl.load(ends_ptr + block, mask=inside, other=0) - size - 1
+    start = placed(tl.where(inside, size + 1, 0), sums_ptr, marks_ptr, offsets_ptr, group_units)
     head = tl.where(is_long, GMC_LONG_HEAD - GMC_SHORT_BYTES - 1 + size, (size << 3) | category)
     tl.store(payload_ptr + start, head.to(tl.uint8), mask=inside)
     body_ptr = bodies_ptr + block[:, None] * (_BODY_WORDS * _WORD_BITS // LANES)
@@ -220,16 +224,17 @@ def _pack_kernel(
     tl.store(payload_ptr + start[:, None] + 1 + place, body.to(tl.uint8), mask=inside[:, None] & (place < size[:, None]))
 
 
-def encode(q: Tensor) -> Tensor:
-    """Return the payload of blocks as :func:`actcodec.golden.gmc.encode` does."""
-    blocks = q.numel() // geometry.BLOCK_VALUES
+def measured(q: Tensor, lengths: Lengths) -> Measured:
+    """Return blocks, int8 (blocks, 64), whose payload is that of :func:`actcodec.golden.gmc.encode`."""
+    blocks, shape = lengths.blocks, lengths.shape
     bodies = torch.empty(blocks, _WORDS, dtype=torch.int32, device=q.device)
-    lasts, lengths = torch.empty(2, blocks, dtype=torch.int32, device=q.device)
-    tensors = (q, *code_words(q.device), bodies, lasts, lengths)
-    launch(_bodies_kernel, programs_for(blocks, _LANES), *tensors, blocks, lanes=_LANES)
-    ends = lengths.cumsum(0)
-    payload = torch.empty(int(ends[-1]), dtype=torch.uint8, device=q.device)
-    tensors = (q, bodies.view(torch.uint8), lasts, ends, payload)
-    launch(_pack_kernel, programs_for(blocks, PROGRAM_BLOCKS), *tensors, blocks, tile_blocks=PROGRAM_BLOCKS)
-    remember(payload, ends, Coder.GMC)
-    return payload
+    lasts = torch.empty(blocks, dtype=torch.int32, device=q.device)
+    sums = (lengths.sums, lengths.marks)
+    tensors = (q, *code_words(q.device), bodies, lasts, *sums)
+    launch(_bodies_kernel, programs_for(blocks, _LANES), *tensors, blocks, **shape, lanes=_LANES)
+
+    def pack(payload: Tensor, offsets: Tensor) -> None:
+        tensors = (q, bodies.view(torch.uint8), lasts, *sums, payload, offsets)
+        launch(_pack_kernel, lengths.units, *tensors, blocks, **shape, tile_blocks=PROGRAM_BLOCKS)
+
+    return Measured(lengths, pack)

@@ -79,6 +79,28 @@ def _places(size: tl.tensor, group: tl.tensor, integers: tl.constexpr, tile_beat
     return at, sample, sample * tl.cdiv(size, group) + at % size // group
 
 
+@triton.jit
+def _bytes_of(row: tl.tensor, count: tl.tensor, bits: tl.constexpr) -> tl.tensor:
+    """Return which of the bytes of rows (n,) of 8 codes hold some of the first ``count`` codes, (n, 8)."""
+    return tl.arange(0, LANES)[None, :] * LANES < (count - row[:, None] * LANES) * bits
+
+
+@triton.jit
+def _store_packed(
+    packed_ptr: tl.tensor, codes: tl.tensor, count: tl.tensor, bits: tl.constexpr, tile_beats: tl.constexpr
+) -> None:
+    """Store a program's codes, int64 (n, 8), zeros from ``count`` on, without gaps."""
+    row = beats(tile_beats)
+    store_codes(packed_ptr, row * bits, codes, _bytes_of(row, count, bits), bits)
+
+
+@triton.jit
+def _load_packed(packed_ptr: tl.tensor, count: tl.tensor, bits: tl.constexpr, tile_beats: tl.constexpr) -> tl.tensor:
+    """Return a program's codes, int32 (n, 8); inverse of :func:`_store_packed`."""
+    row = beats(tile_beats)
+    return load_codes(packed_ptr, row * bits, _bytes_of(row, count, bits), bits)
+
+
 @triton.jit(do_not_specialize=["seed"])
 def _codes_kernel(
     x_ptr: tl.tensor,
@@ -91,6 +113,7 @@ def _codes_kernel(
     group: tl.tensor,
     seed: tl.tensor,
     stochastic: tl.constexpr,
+    width: tl.constexpr,
     integers: tl.constexpr,
     tile_beats: tl.constexpr,
 ) -> None:
@@ -108,7 +131,11 @@ def _codes_kernel(
         whole += (steps - whole.to(tl.float32) > thresholds).to(tl.int32)
     else:
         whole = (steps + 0.5).to(tl.int32)
-    tl.store(codes_ptr + at, tl.minimum(whole, levels.to(tl.int32)).to(tl.uint8), mask=at < count)
+    codes = tl.minimum(whole, levels.to(tl.int32))
+    if width:
+        _store_packed(codes_ptr, codes.to(tl.int64), count, width, tile_beats)
+    else:
+        tl.store(codes_ptr + at, codes.to(tl.uint8), mask=at < count)
 
 
 @triton.jit
@@ -122,11 +149,15 @@ def _values_kernel(
     size: tl.tensor,
     group: tl.tensor,
     limit: tl.constexpr,
+    width: tl.constexpr,
     integers: tl.constexpr,
     tile_beats: tl.constexpr,
 ) -> None:
     at, sample, number_of_group = _places(size, group, integers, tile_beats)
-    codes = tl.load(codes_ptr + at, mask=at < count, other=0).to(tl.float32)
+    if width:
+        codes = _load_packed(codes_ptr, count, width, tile_beats).to(tl.float32)
+    else:
+        codes = tl.load(codes_ptr + at, mask=at < count, other=0).to(tl.float32)
     low = number(tl.load(low_ptr + number_of_group, mask=at < count, other=0))
     extent = number(tl.load(extent_ptr + number_of_group, mask=at < count, other=_SMALLEST))
     levels = ((1 << tl.load(bits_ptr + sample, mask=at < count, other=1).to(tl.int32)) - 1).to(tl.float32)
@@ -139,19 +170,16 @@ def _values_kernel(
 def _pack_kernel(
     codes_ptr: tl.tensor, packed_ptr: tl.tensor, count: tl.tensor, bits: tl.constexpr, tile_beats: tl.constexpr
 ) -> None:
-    row, lane = beats(tile_beats), tl.arange(0, LANES)[None, :]
-    at = row[:, None] * LANES + lane
-    codes = tl.load(codes_ptr + at, mask=at < count, other=0).to(tl.int64)
-    store_codes(packed_ptr, row * bits, codes, lane * LANES < (count - row[:, None] * LANES) * bits, bits)
+    at = beats(tile_beats)[:, None] * LANES + tl.arange(0, LANES)[None, :]
+    _store_packed(packed_ptr, tl.load(codes_ptr + at, mask=at < count, other=0).to(tl.int64), count, bits, tile_beats)
 
 
 @triton.jit
 def _unpack_kernel(
     packed_ptr: tl.tensor, codes_ptr: tl.tensor, count: tl.tensor, bits: tl.constexpr, tile_beats: tl.constexpr
 ) -> None:
-    row, lane = beats(tile_beats), tl.arange(0, LANES)[None, :]
-    at = row[:, None] * LANES + lane
-    codes = load_codes(packed_ptr, row * bits, lane * LANES < (count - row[:, None] * LANES) * bits, bits)
+    at = beats(tile_beats)[:, None] * LANES + tl.arange(0, LANES)[None, :]
+    codes = _load_packed(packed_ptr, count, bits, tile_beats)
     tl.store(codes_ptr + at, codes.to(tl.uint8), mask=at < count)
 
 
@@ -177,10 +205,21 @@ def ranges(x: Tensor, group: int) -> tuple[Tensor, Tensor, Tensor]:
 def codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:
     """Compute :func:`actcodec.golden.floating.groups.codes`."""
     codes = torch.empty(sample_count(x.shape), sample_size(x.shape), dtype=torch.uint8, device=x.device)
+    return _codes(x, group, low, extent, bits, seed, codes, 0)
+
+
+def packed_codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None, width: int) -> Tensor:
+    """Compute :func:`actcodec.golden.floating.groups.packed_codes`."""
+    return _codes(x, group, low, extent, bits, seed, _room(x.numel(), width, x.device), width)
+
+
+def _codes(
+    x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None, codes: Tensor, width: int
+) -> Tensor:
     ranges = (bits_of(low), bits_of(extent), bits)
-    programs, layout, form = _places_of(x.numel(), codes.shape[1], group)
+    programs, layout, form = _places_of(x.numel(), sample_size(x.shape), group)
     random = {"seed": seed or 0, "stochastic": seed is not None}
-    launch(_codes_kernel, programs, bits_of(x.contiguous()), *ranges, codes, *layout, **random, **form)
+    launch(_codes_kernel, programs, bits_of(x.contiguous()), *ranges, codes, *layout, width=width, **random, **form)
     return codes
 
 
@@ -188,17 +227,36 @@ def values(
     codes: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, shape: Sequence[int], dtype: torch.dtype
 ) -> Tensor:
     """Compute :func:`actcodec.golden.floating.groups.values`."""
-    y = torch.empty(tuple(shape), dtype=dtype, device=codes.device)
+    return values_of_packed(codes, 0, group, low, extent, bits, shape, dtype)
+
+
+def values_of_packed(
+    packed: Tensor,
+    width: int,
+    group: int,
+    low: Tensor,
+    extent: Tensor,
+    bits: Tensor,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+) -> Tensor:
+    """Compute :func:`actcodec.golden.floating.groups.values_of_packed`; with a width of 0, of codes in bytes."""
+    y = torch.empty(tuple(shape), dtype=dtype, device=packed.device)
     ranges = (bits_of(low), bits_of(extent), bits)
-    programs, layout, form = _places_of(y.numel(), codes.shape[1], group)
-    limit = inf if dtype == torch.float32 else torch.finfo(dtype).max
-    launch(_values_kernel, programs, codes.contiguous(), *ranges, bits_of(y), *layout, limit=limit, **form)
+    programs, layout, form = _places_of(y.numel(), sample_size(shape), group)
+    form["limit"] = inf if dtype == torch.float32 else torch.finfo(dtype).max
+    launch(_values_kernel, programs, packed.contiguous(), *ranges, bits_of(y), *layout, width=width, **form)
     return y
+
+
+def _room(count: int, bits: int, device: torch.device) -> Tensor:
+    """Return memory for packed codes."""
+    return torch.empty(-(-count * bits // geometry.LANES), dtype=torch.uint8, device=device)
 
 
 def pack(codes: Tensor, bits: int) -> Tensor:
     """Compute :func:`actcodec.golden.codes.pack_tight`."""
-    packed = torch.empty(-(-codes.numel() * bits // geometry.LANES), dtype=torch.uint8, device=codes.device)
+    packed = _room(codes.numel(), bits, codes.device)
     programs = programs_for(codes.numel(), PROGRAM_VALUES)
     launch(_pack_kernel, programs, codes.contiguous(), packed, codes.numel(), bits=bits, tile_beats=_TILE_BEATS)
     return packed

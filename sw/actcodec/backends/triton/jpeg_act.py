@@ -7,19 +7,29 @@ from functools import lru_cache
 import torch
 import triton
 import triton.language as tl
+from cdu_spec import geometry
 from cdu_spec.coding import ShiftCoding, known
 from cdu_spec.dct import pass_shifts
-from cdu_spec.geometry import BLOCK_VALUES
 from cdu_spec.matrix_view import MatrixView
-from cdu_spec.reconstruction import offsets
+from cdu_spec.reconstruction import offsets as offsets_of
 from cdu_spec.rounding import Rounding
 from torch import Tensor
 
 from actcodec.backends.job import Job
 from actcodec.backends.transform import integer_basis, needs_64_bits
-from actcodec.backends.triton.constants import COEFFICIENT_MAX, COEFFICIENT_MIN, LANES, SIDE, VALUE_MAX, VALUE_MIN
+from actcodec.backends.triton.constants import (
+    BLOCK_VALUES,
+    COEFFICIENT_MAX,
+    COEFFICIENT_MIN,
+    LANES,
+    SIDE,
+    VALUE_MAX,
+    VALUE_MIN,
+)
 from actcodec.backends.triton.launch import PROGRAM_BLOCKS, bits_of, launch, programs_for
+from actcodec.backends.triton.lengths import Lengths, sums_of
 from actcodec.backends.triton.values import clamped, number, product, rounded, saturated
+from actcodec.backends.triton.zvc import measure, unpacked
 
 
 @triton.jit
@@ -36,6 +46,13 @@ def table(table_ptr: tl.tensor, row_step: tl.constexpr, column_step: tl.constexp
 
 
 @triton.jit
+def _places(block: tl.tensor) -> tl.tensor:
+    """Return the places of the coefficients of blocks, (n, 8, 8)."""
+    place = tl.arange(0, SIDE)[None, :, None] * LANES + tl.arange(0, LANES)[None, None, :]
+    return block[:, None, None] * BLOCK_VALUES + place
+
+
+@triton.jit
 def _shifted(total: tl.tensor, shift: tl.constexpr) -> tl.tensor:
     """Divide by a power of two, rounded half up."""
     return (total + (1 << shift >> 1)) >> shift
@@ -48,21 +65,25 @@ def _forward_kernel(
     basis_ptr: tl.tensor,
     shifts_ptr: tl.tensor,
     q_ptr: tl.tensor,
+    sums_ptr: tl.tensor,
+    marks_ptr: tl.tensor,
     rows: tl.tensor,
     columns: tl.tensor,
     channel_rows: tl.tensor,
+    count: tl.tensor,
     per_strip: tl.tensor,
     blocks: tl.tensor,
     first_shift: tl.constexpr,
     second_shift: tl.constexpr,
     half_away: tl.constexpr,
+    group_units: tl.constexpr,
     tile_blocks: tl.constexpr,
 ) -> None:
     block = tl.program_id(0).to(tl.int64) * tile_blocks + tl.arange(0, tile_blocks)
     row, column = block_rows(block, per_strip)
     at = row[:, :, None] * columns + column[:, None, :]
     inside = (row < rows)[:, :, None] & (column < columns)[:, None, :]
-    k = tl.load(k_ptr + row // channel_rows, mask=row < rows, other=1.0)[:, :, None]
+    k = tl.load(k_ptr + row // channel_rows % count, mask=row < rows, other=1.0)[:, :, None]
     samples = saturated(product(number(tl.load(x_ptr + at, mask=inside, other=0)), k), VALUE_MIN, VALUE_MAX)
     # Axes: block, row, horizontal frequency; then block, horizontal frequency, vertical frequency.
     waves = table(basis_ptr, SIDE, 1)
@@ -75,31 +96,37 @@ def _forward_kernel(
         sizes += (1 << shifts) >> 1
     sizes = sizes >> shifts
     q = clamped(tl.where(coefficients < 0, -sizes, sizes), VALUE_MIN, VALUE_MAX).to(tl.int8)
-    place = tl.arange(0, SIDE)[None, :, None] * LANES + tl.arange(0, LANES)[None, None, :]
-    tl.store(q_ptr + block[:, None, None] * (SIDE * LANES) + place, q, mask=(block < blocks)[:, None, None])
+    tl.store(q_ptr + _places(block), q, mask=(block < blocks)[:, None, None])
+    measure(q, block, sums_ptr, marks_ptr, blocks, group_units, tile_blocks)
 
 
 @triton.jit
 def _inverse_kernel(
     q_ptr: tl.tensor,
+    offsets_ptr: tl.tensor,
     r_ptr: tl.tensor,
     basis_ptr: tl.tensor,
     shifts_ptr: tl.tensor,
     added_ptr: tl.tensor,
     y_ptr: tl.tensor,
+    size: tl.tensor,
     rows: tl.tensor,
     columns: tl.tensor,
     channel_rows: tl.tensor,
+    count: tl.tensor,
     per_strip: tl.tensor,
     blocks: tl.tensor,
     first_shift: tl.constexpr,
     second_shift: tl.constexpr,
     sums: tl.constexpr,
+    in_masks: tl.constexpr,
     tile_blocks: tl.constexpr,
 ) -> None:
     block = tl.program_id(0).to(tl.int64) * tile_blocks + tl.arange(0, tile_blocks)
-    place = tl.arange(0, SIDE)[None, :, None] * LANES + tl.arange(0, LANES)[None, None, :]
-    q = tl.load(q_ptr + block[:, None, None] * (SIDE * LANES) + place, mask=(block < blocks)[:, None, None], other=0)
+    if in_masks:
+        q = tl.reshape(unpacked(q_ptr, offsets_ptr, size, blocks, tile_blocks), (tile_blocks, SIDE, LANES))
+    else:
+        q = tl.load(q_ptr + _places(block), mask=(block < blocks)[:, None, None], other=0)
     q = q.to(tl.int32)
     added = table(added_ptr, LANES, 1).to(tl.int32)[None, :, :]
     steps = (q << table(shifts_ptr, LANES, 1).to(tl.int32)[None, :, :]) + tl.where(q > 0, added, tl.where(q < 0, -added, 0))
@@ -110,7 +137,7 @@ def _inverse_kernel(
     samples = _shifted(tl.sum(between[:, :, :, None] * waves[None, :, None, :], axis=1), second_shift)
     values = clamped(samples, VALUE_MIN, VALUE_MAX).to(tl.float32)
     row, column = block_rows(block, per_strip)
-    r = tl.load(r_ptr + row // channel_rows, mask=row < rows, other=1.0)[:, :, None]
+    r = tl.load(r_ptr + row // channel_rows % count, mask=row < rows, other=1.0)[:, :, None]
     at = row[:, :, None] * columns + column[:, None, :]
     inside = (row < rows)[:, :, None] & (column < columns)[:, None, :]
     tl.store(y_ptr + at, rounded(values * r, y_ptr.dtype.element_ty), mask=inside)
@@ -126,25 +153,37 @@ def _passes(job: Job) -> dict[str, int]:
     return {"first_shift": first, "second_shift": second, "tile_blocks": PROGRAM_BLOCKS}
 
 
-def forward(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    """Return quantised coefficients of a tensor, int8 (blocks, 64): SFPR, then :func:`actcodec.golden.jpeg_act.forward`."""
+def _layout(view: MatrixView, job: Job) -> tuple[int, ...]:
+    return (view.rows, view.columns, view.channel_rows, job.scales.numel(), view.row_beats, view.blocks)
+
+
+def forward(x: Tensor, view: MatrixView, job: Job, lengths: Lengths | None = None) -> Tensor:
+    """Return quantised coefficients of a tensor, int8 (blocks, 64): SFPR, then :func:`actcodec.golden.jpeg_act.forward`.
+
+    With ``lengths``, the kernel leaves those of the blocks that ZVC writes.
+    """
     if job.rounding is None:
         raise ValueError("a jpeg-act job to compress needs a rounding rule")
-    q = torch.empty(view.blocks, BLOCK_VALUES, dtype=torch.int8, device=x.device)
-    tensors = (job.scales.to(x.device), integer_basis(job.const_bits, x.device), _table(job.shifts, x.device), q)
-    layout = (view.rows, view.columns, view.channel_rows, view.row_beats, view.blocks)
+    q = torch.empty(view.blocks, geometry.BLOCK_VALUES, dtype=torch.int8, device=x.device)
+    tables = (job.scales.to(x.device), integer_basis(job.const_bits, x.device), _table(job.shifts, x.device))
+    measures, shape = sums_of(lengths, q)
     half_away = job.rounding is Rounding.HALF_AWAY
+    constants = {"half_away": half_away, **_passes(job), **shape}
     programs = programs_for(view.blocks, PROGRAM_BLOCKS)
-    launch(_forward_kernel, programs, bits_of(x), *tensors, *layout, half_away=half_away, **_passes(job))
+    launch(_forward_kernel, programs, bits_of(x), *tables, q, *measures, *_layout(view, job), **constants)
     return q
 
 
-def inverse(q: Tensor, view: MatrixView, job: Job, y: Tensor) -> None:
-    """Decode quantised coefficients to ``y``, a tensor of this view; inverse of :func:`forward`."""
+def inverse(q: Tensor, view: MatrixView, job: Job, y: Tensor, offsets: Tensor | None = None) -> None:
+    """Decode quantised coefficients to ``y``, a tensor of this view; inverse of :func:`forward`.
+
+    With the offsets of units, ``q`` is a payload of ZVC.
+    """
     device = q.device
-    tables = (job.shifts, offsets(job.shifts, known(job.how, ShiftCoding).point))
+    tables = (job.shifts, offsets_of(job.shifts, known(job.how, ShiftCoding).point))
     tensors = (job.scales.to(device), integer_basis(job.const_bits, device), *(_table(one, device) for one in tables))
-    layout = (view.rows, view.columns, view.channel_rows, view.row_beats, view.blocks)
+    coded = (q, q if offsets is None else offsets)
     sums = tl.int64 if needs_64_bits(job.const_bits, job.pass1_bits) else tl.int32
+    constants = {"sums": sums, "in_masks": offsets is not None, **_passes(job)}
     programs = programs_for(view.blocks, PROGRAM_BLOCKS)
-    launch(_inverse_kernel, programs, q, *tensors, bits_of(y), *layout, sums=sums, **_passes(job))
+    launch(_inverse_kernel, programs, *coded, *tensors, bits_of(y), q.numel(), *_layout(view, job), **constants)

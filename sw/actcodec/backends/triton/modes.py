@@ -1,81 +1,61 @@
 """Kernels of each mode that compute payloads from tensors and tensors from payloads, like the golden model.
 
-Encoders take a contiguous tensor, its view and its job, and return the payload. Decoders take the payload, of a length that the
-view allows, and fill the tensor; they return False for a payload that no encoder writes.
+Encoders return the payload of a contiguous tensor, or blocks from which it will be packed. Decoders take the payload, of a
+length that the view allows, and fill the tensor; they return False for a payload that no encoder writes. Jobs have scales and
+offsets of groups of rows or of channels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from cdu_spec.affine import AffineSettings
 from cdu_spec.coding import coder_of, known
-from cdu_spec.geometry import BLOCK_VALUES, LANES
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Coder, Mode
 from torch import Tensor
 
 from actcodec.backends.job import Job
 from actcodec.backends.triton import actnn, code_rows, division, gmc_decoder, gmc_encoder, jpeg_act, sfpr, zvc
-from actcodec.backends.triton.block_starts import block_starts
+from actcodec.backends.triton.block_starts import unit_offsets
+from actcodec.backends.triton.known_payloads import recalled, remember
+from actcodec.backends.triton.lengths import Lengths, Measured
 from actcodec.golden.heads import check_heads
 
-Encoder = Callable[[Tensor, MatrixView, Job], Tensor]
+#: Function of a tensor, its view, its job, and marks or None, as :class:`~actcodec.backends.triton.lengths.Lengths` takes them.
+Encoder = Callable[[Tensor, MatrixView, Job, Tensor | None], Tensor | Measured]
 Decoder = Callable[[Tensor, MatrixView, Job, Tensor], bool]
 
 
-def encode_rows(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
-    """Return the payload of a contiguous tensor in mode sfpr; ``k`` has a multiplier for each channel or for each row."""
-    width = view.row_beats * LANES
-    q = torch.empty(view.rows * width, dtype=torch.uint8, device=x.device)
-    sfpr.encode(x, view.rows, view.columns, width, k, q.view(torch.int8))
-    return q
-
-
-def decode_rows(payload: Tensor, view: MatrixView, r: Tensor, y: Tensor) -> None:
-    """Fill ``y`` from a payload of mode sfpr; ``r`` has a reciprocal for each channel or for each row."""
-    sfpr.decode(payload.view(torch.int8), view.rows, view.columns, view.row_beats * LANES, r, y)
-
-
 def _encode_sfpr(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    return encode_rows(x, view, job.scales.to(x.device))
+    return sfpr.encode(x, view, job).view(torch.uint8)
 
 
 def _decode_sfpr(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    decode_rows(payload, view, job.scales.to(y.device), y)
+    sfpr.decode(payload.view(torch.int8), view, job, y)
     return True
 
 
-def _encode_sfpr_zvc(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    q = torch.empty(view.blocks * BLOCK_VALUES, dtype=torch.int8, device=x.device)
-    width = view.row_beats * LANES
-    q[view.rows * width :] = 0
-    sfpr.encode(x, view.rows, view.columns, width, job.scales.to(x.device), q)
-    return zvc.encode(q)
+def _encode_blocks(x: Tensor, view: MatrixView, job: Job, marks: Tensor | None) -> Measured:
+    coder, quantise = coder_of(job.how), jpeg_act.forward if job.mode.has_dct else sfpr.encode
+    lengths = Lengths.of(coder, view.blocks, x.device, marks)
+    if coder is Coder.GMC:
+        return gmc_encoder.measured(quantise(x, view, job), lengths)
+    return Measured(lengths, partial(zvc.pack, quantise(x, view, job, lengths), lengths))
 
 
-def _decode_sfpr_zvc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    starts = block_starts(payload, view.blocks, Coder.ZVC)
-    return starts is not None and _decode_sfpr(zvc.decode_at(payload, starts), view, job, y)
-
-
-def _encode_jpeg_act(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    q = jpeg_act.forward(x, view, job)
-    return gmc_encoder.encode(q) if coder_of(job.how) is Coder.GMC else zvc.encode(q)
-
-
-def _decode_jpeg_act(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    starts = block_starts(payload, view.blocks, coder_of(job.how))
-    if starts is None:
+def _decode_blocks(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    coder, inverse = coder_of(job.how), jpeg_act.inverse if job.mode.has_dct else sfpr.decode
+    offsets = unit_offsets(payload, view.blocks, coder)
+    if offsets is None:
         return False
-    q = (gmc_decoder if coder_of(job.how) is Coder.GMC else zvc).decode_at(payload, starts)
-    jpeg_act.inverse(q, view, job, y)
+    if coder is Coder.GMC:
+        inverse(gmc_decoder.decoded(payload, offsets, view.blocks), view, job, y)
+    else:
+        inverse(payload, view, job, y, offsets)
     return True
-
-
-def _encode_brc(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    return code_rows.encode_signs(x)
 
 
 def _decode_brc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
@@ -83,18 +63,35 @@ def _decode_brc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
     return True
 
 
+def _with_heads(encode: Callable[[Tensor, MatrixView, Job], Tensor]) -> Encoder:
+    """Return an encoder whose payloads are known to have valid heads."""
+
+    def encode_with_heads(x: Tensor, view: MatrixView, job: Job, marks: Tensor | None) -> Tensor:
+        payload = encode(x, view, job)
+        remember(payload, _heads(job))
+        return payload
+
+    return encode_with_heads
+
+
+def _heads(job: Job) -> tuple[Mode, int, bool]:
+    settings = known(job.how, AffineSettings)
+    return job.mode, settings.bits, settings.block_range
+
+
+def _check_heads(payload: Tensor, job: Job) -> None:
+    if recalled(payload, _heads(job)) is None:
+        check_heads(payload, job.mode, known(job.how, AffineSettings))
+
+
 def _decode_division(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    check_heads(payload, job.mode, known(job.how, AffineSettings))
+    _check_heads(payload, job)
     division.decode(payload, view, job, y)
     return True
 
 
-def _encode_actnn(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    return actnn.encode(x, job)
-
-
 def _decode_actnn(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    check_heads(payload, job.mode, known(job.how, AffineSettings))
+    _check_heads(payload, job)
     actnn.decode(payload, job, y)
     return True
 
@@ -104,21 +101,26 @@ def _decode_code_rows(payload: Tensor, view: MatrixView, job: Job, y: Tensor) ->
     return True
 
 
+def _at_once(encode: Callable[[Tensor, MatrixView, Job], Tensor]) -> Encoder:
+    """Return an encoder whose payloads have a known size."""
+    return lambda x, view, job, marks: encode(x, view, job)
+
+
 #: Modes with kernels.
 ENCODERS: Mapping[Mode, Encoder] = {
-    Mode.SFPR: _encode_sfpr,
-    Mode.SFPR_ZVC: _encode_sfpr_zvc,
-    Mode.JPEG_ACT: _encode_jpeg_act,
-    Mode.BRC: _encode_brc,
-    Mode.DIVISION: division.encode,
-    Mode.ACTNN: _encode_actnn,
-    Mode.BLPA: code_rows.encode,
-    Mode.AUTOQUANT: code_rows.encode,
+    Mode.SFPR: _at_once(_encode_sfpr),
+    Mode.SFPR_ZVC: _encode_blocks,
+    Mode.JPEG_ACT: _encode_blocks,
+    Mode.BRC: _at_once(lambda x, view, job: code_rows.encode_signs(x)),
+    Mode.DIVISION: _with_heads(division.encode),
+    Mode.ACTNN: _with_heads(lambda x, view, job: actnn.encode(x, job)),
+    Mode.BLPA: _at_once(code_rows.encode),
+    Mode.AUTOQUANT: _at_once(code_rows.encode),
 }
 DECODERS: Mapping[Mode, Decoder] = {
     Mode.SFPR: _decode_sfpr,
-    Mode.SFPR_ZVC: _decode_sfpr_zvc,
-    Mode.JPEG_ACT: _decode_jpeg_act,
+    Mode.SFPR_ZVC: _decode_blocks,
+    Mode.JPEG_ACT: _decode_blocks,
     Mode.BRC: _decode_brc,
     Mode.DIVISION: _decode_division,
     Mode.ACTNN: _decode_actnn,

@@ -1,6 +1,6 @@
 """Scales of channels in two launches: sums and extremes of pieces, then multipliers and reciprocals.
 
-The host asks once, when all else has been launched, whether the scales hold (:class:`Scales`).
+The host asks once, after kernels that use them, whether the scales hold (:class:`Scales`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from functools import lru_cache
 import torch
 import triton
 import triton.language as tl
-from cdu_spec.sfpr import DEFAULT_S, SCALE_BITS, SCALE_EXPONENT_LIMIT, SCALE_UNIT, SFPR_RECIPROCAL_BITS
+from cdu_spec.sfpr import DEFAULT_S, RECIPROCAL_BITS, SCALE_BITS, SCALE_EXPONENT_LIMIT, SCALE_UNIT, SFPR_RECIPROCAL_BITS
 from torch import Tensor
 
 from actcodec.backends.triton.constants import INFINITY, VALUE_MAX
 from actcodec.backends.triton.launch import bits_of, launch, programs_for, tile_of
+from actcodec.backends.triton.lengths import NOT_FINITE, UNSURE, marks_for
 from actcodec.backends.triton.values import magnitude_bits, number
 from actcodec.golden import sfpr
 from actcodec.golden.near_zero import LEAST_SQUARE, MOST_SQUARE, SURE_SHARE
@@ -24,27 +25,33 @@ from actcodec.golden.near_zero import LEAST_SQUARE, MOST_SQUARE, SURE_SHARE
 _PIECE_VALUES, _PIECE_ROWS = 4096, 256
 #: Tile of the second kernel.
 _PIECES, _CHANNELS = 32, 32
-#: Places of the marks that the second kernel leaves, and their number.
-_NOT_FINITE, _UNSURE, _MARKS = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
+#: Number of scales that a program rounds.
+_NUMBERS = 256
+#: Number of marks that a program of the first kernel makes zero at once.
+_ZEROS = tl.constexpr(32)
 #: Significand bits of float64.
 _SIGNIFICAND_BITS = 53
 
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """Multipliers and reciprocals, float32 (channels,) each, and marks of why they may not hold, int32 (2,)."""
+    """Multipliers and reciprocals, float32 (channels,) each, and marks, int64, of why they may not hold.
+
+    Sums of the lengths of blocks may follow the marks (:mod:`actcodec.backends.triton.lengths`).
+    """
 
     k: Tensor
     r: Tensor
     marks: Tensor
 
-    def hold(self, near_zero: bool) -> bool:
-        """Return whether all values are finite and, with ``near_zero``, whether it is certain that no channel is far from zero.
+    def size(self, near_zero: bool) -> int | None:
+        """Return the sum of the lengths; None unless the scales hold.
 
-        The host waits for the device.
+        They hold if all values are finite and, with ``near_zero``, if it is certain that no channel is far from zero. The host
+        waits for the device.
         """
-        not_finite, unsure = self.marks.tolist()
-        return not (not_finite or (near_zero and unsure))
+        not_finite, unsure, *lengths = self.marks.tolist()
+        return None if not_finite or (near_zero and unsure) else sum(lengths)
 
 
 @triton.jit
@@ -60,6 +67,7 @@ def _pieces_kernel(
     per_map: tl.tensor,
     values: tl.tensor,
     outer: tl.tensor,
+    marks: tl.tensor,
     by_column: tl.constexpr,
     tile_rows: tl.constexpr,
     tile_columns: tl.constexpr,
@@ -86,15 +94,17 @@ def _pieces_kernel(
     tl.store(sums_ptr + piece, total * total / tl.maximum(count, 1).to(tl.float64), mask=piece < pieces)
     tl.store(squares_ptr + piece, tl.sum(squares.to(tl.float64), axis=1), mask=piece < pieces)
     tl.store(largest_ptr + piece, tl.max(largest, axis=1), mask=piece < pieces)
-    mark = tl.arange(0, _MARKS)
-    tl.store(marks_ptr + mark, tl.zeros_like(mark), mask=(mark < _MARKS) & (tl.program_id(0) == 0))
+    for first in range(tl.program_id(0) * _ZEROS, marks, tl.num_programs(0) * _ZEROS):
+        mark = first + tl.arange(0, _ZEROS)
+        tl.store(marks_ptr + mark, tl.zeros_like(mark), mask=mark < marks)
 
 
 @triton.jit
-def _rounded(x: tl.tensor, dropped: tl.constexpr, least: tl.tensor, most: tl.tensor) -> tl.tensor:
-    """Limit positive float64 numbers to two bounds and round them half to even, without some significand bits, float32."""
+def _rounded(x: tl.tensor, dropped: tl.constexpr, least: tl.tensor, most: tl.tensor, down: tl.constexpr = False) -> tl.tensor:
+    """Limit positive float64 numbers to two bounds and round them, half to even or down, without some bits, float32."""
     whole = tl.minimum(tl.maximum(x, least), most).to(tl.int64, bitcast=True)
-    whole += (1 << (dropped - 1)) - 1 + ((whole >> dropped) & 1)
+    if not down:
+        whole += (1 << (dropped - 1)) - 1 + ((whole >> dropped) & 1)
     rounded = (whole >> dropped << dropped).to(tl.float64, bitcast=True)
     return tl.minimum(tl.maximum(rounded, least), most).to(tl.float32)
 
@@ -144,8 +154,27 @@ def _scales_kernel(
     square = whole / count
     sure = (square >= least_square) & (square <= most_square) & (means <= share * whole)
     unsure = (channel < channels) & ~(sure | ((whole == 0) & (means == 0)))
-    tl.atomic_max(marks_ptr + _NOT_FINITE, tl.max((bits >= INFINITY).to(tl.int32), axis=0))
-    tl.atomic_max(marks_ptr + _UNSURE, tl.max(unsure.to(tl.int32), axis=0))
+    tl.atomic_max(marks_ptr + NOT_FINITE, tl.max((bits >= INFINITY).to(tl.int64), axis=0))
+    tl.atomic_max(marks_ptr + UNSURE, tl.max(unsure.to(tl.int64), axis=0))
+
+
+@triton.jit
+def _rounded_kernel(
+    x_ptr: tl.tensor,
+    y_ptr: tl.tensor,
+    count: tl.tensor,
+    dropped: tl.constexpr,
+    least: tl.constexpr,
+    most: tl.constexpr,
+    down: tl.constexpr,
+    inverted: tl.constexpr,
+    tile: tl.constexpr,
+) -> None:
+    at = tl.program_id(0) * tile + tl.arange(0, tile)
+    x = tl.load(x_ptr + at, mask=at < count, other=1).to(tl.float64)
+    if inverted:
+        x = 1.0 / x
+    tl.store(y_ptr + at, _rounded(x, dropped, least, most, down), mask=at < count)
 
 
 @lru_cache
@@ -157,8 +186,11 @@ def _rule(S: float, scale_bits: int, dtype: torch.dtype, device: torch.device) -
     return torch.tensor(numbers, dtype=torch.float64, device=device)
 
 
-def scales(channels: Tensor, S: float, scale_bits: int) -> Scales:  # noqa: N803
-    """Return the scales of contiguous (outer, channels, inner) as :func:`actcodec.golden.sfpr.scales` does, without waiting."""
+def scales(channels: Tensor, S: float, scale_bits: int, blocks: int = 0) -> Scales:  # noqa: N803
+    """Return the scales of contiguous (outer, channels, inner) as :func:`actcodec.golden.sfpr.scales` does, without waiting.
+
+    Marks have places for the sums of the lengths of ``blocks``.
+    """
     outer, count, inner = channels.shape
     by_column = inner == 1
     values = min(outer, _PIECE_ROWS) if by_column else min(inner, _PIECE_VALUES)
@@ -167,12 +199,12 @@ def scales(channels: Tensor, S: float, scale_bits: int) -> Scales:  # noqa: N803
     sums, squares = torch.empty(2, pieces, dtype=torch.float64, device=device)
     largest = torch.empty(pieces, dtype=torch.int32, device=device)
     k, r = torch.empty(2, count, dtype=torch.float32, device=device)
-    marks = torch.empty(_MARKS.value, dtype=torch.int32, device=device)
+    marks = torch.empty(marks_for(blocks), dtype=torch.int64, device=device)
     # Neighbours in memory are neighbours in a tile.
     side = tile_of(count if by_column else values)
     shape = dict(zip(side, reversed(side.values()), strict=True)) if by_column else side
     found = (sums, squares, largest)
-    sizes = (pieces, count, inner, per_map, values, outer)
+    sizes = (pieces, count, inner, per_map, values, outer, marks.numel())
     programs = programs_for(pieces, shape["tile_rows"])
     launch(_pieces_kernel, programs, bits_of(channels), *found, marks, *sizes, by_column=by_column, **shape)
     rule = _rule(S, scale_bits, channels.dtype, device)
@@ -191,4 +223,21 @@ def near_zero(channels: Tensor) -> bool:
 
     ``channels`` is contiguous (outer, channels, inner). The host waits for the device.
     """
-    return scales(channels, DEFAULT_S, max(SCALE_BITS)).hold(near_zero=True)
+    return scales(channels, DEFAULT_S, max(SCALE_BITS)).size(near_zero=True) is not None
+
+
+def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, exponent_limit: int = SCALE_EXPONENT_LIMIT) -> Tensor:
+    """Compute :func:`actcodec.golden.sfpr.rounded_scales`."""
+    return _rounded_to(scale_bits, exact, down=down, least=2.0**-exponent_limit, inverted=False)
+
+
+def reciprocals(k: Tensor, bits: int = max(RECIPROCAL_BITS)) -> Tensor:
+    """Compute :func:`actcodec.golden.sfpr.reciprocals`."""
+    return _rounded_to(bits, k, down=False, least=2.0**-SCALE_EXPONENT_LIMIT, inverted=True)
+
+
+def _rounded_to(bits: int, x: Tensor, **kind: bool | float) -> Tensor:
+    y = torch.empty(x.shape, dtype=torch.float32, device=x.device)
+    bounds = {"dropped": _SIGNIFICAND_BITS - bits, "most": 2.0**SCALE_EXPONENT_LIMIT, "tile": _NUMBERS}
+    launch(_rounded_kernel, programs_for(x.numel(), _NUMBERS), x.contiguous(), y, x.numel(), **kind, **bounds)
+    return y

@@ -1,15 +1,21 @@
-"""Mode sfpr, and the maxima from which scales follow: tiles of matrices with one scale per row."""
+"""Modes sfpr and sfpr+zvc, beats of rows with one scale each, and the maxima from which scales follow."""
 
 from __future__ import annotations
 
 import torch
 import triton
 import triton.language as tl
+from cdu_spec import geometry
+from cdu_spec.matrix_view import MatrixView
 from torch import Tensor
 
-from actcodec.backends.triton.constants import VALUE_MAX, VALUE_MIN
-from actcodec.backends.triton.launch import bits_of, launch, programs_for, tile_of
+from actcodec.backends.job import Job
+from actcodec.backends.triton.affine import beat_places, beats
+from actcodec.backends.triton.constants import LANES, SIDE, VALUE_MAX, VALUE_MIN
+from actcodec.backends.triton.launch import PROGRAM_BLOCKS, bits_of, launch, programs_for, tile_of
+from actcodec.backends.triton.lengths import Lengths, sums_of
 from actcodec.backends.triton.values import magnitude_bits, number, product, rounded, saturated
+from actcodec.backends.triton.zvc import measure, unpacked
 
 
 @triton.jit
@@ -49,38 +55,53 @@ def _encode_kernel(
     x_ptr: tl.tensor,
     k_ptr: tl.tensor,
     q_ptr: tl.tensor,
+    sums_ptr: tl.tensor,
+    marks_ptr: tl.tensor,
     rows: tl.tensor,
     columns: tl.tensor,
-    width: tl.tensor,
     count: tl.tensor,
-    tile_rows: tl.constexpr,
-    tile_columns: tl.constexpr,
+    row_beats: tl.tensor,
+    whole_beats: tl.tensor,
+    group_units: tl.constexpr,
+    tile_blocks: tl.constexpr,
 ) -> None:
-    row, column = tile(width, tile_rows, tile_columns)
+    beat = beats(tile_blocks * SIDE)
+    row, column = beat_places(beat, row_beats)
     x = number(tl.load(x_ptr + row * columns + column, mask=(row < rows) & (column < columns), other=0))
     k = tl.load(k_ptr + row % count, mask=row < rows, other=1.0)
     q = saturated(product(x, k), VALUE_MIN, VALUE_MAX)
-    tl.store(q_ptr + row * width + column, q.to(tl.int8), mask=(row < rows) & (column < width))
+    place = beat[:, None] * LANES + tl.arange(0, LANES)[None, :]
+    tl.store(q_ptr + place, q.to(tl.int8), mask=(beat < whole_beats)[:, None])
+    block = tl.program_id(0).to(tl.int64) * tile_blocks + tl.arange(0, tile_blocks)
+    measure(q, block, sums_ptr, marks_ptr, whole_beats // SIDE, group_units, tile_blocks)
 
 
 @triton.jit
 def _decode_kernel(
     q_ptr: tl.tensor,
+    offsets_ptr: tl.tensor,
     r_ptr: tl.tensor,
     y_ptr: tl.tensor,
+    size: tl.tensor,
     rows: tl.tensor,
     columns: tl.tensor,
-    width: tl.tensor,
     count: tl.tensor,
-    tile_rows: tl.constexpr,
-    tile_columns: tl.constexpr,
+    row_beats: tl.tensor,
+    whole_beats: tl.tensor,
+    in_masks: tl.constexpr,
+    tile_blocks: tl.constexpr,
 ) -> None:
-    row, column = tile(columns, tile_rows, tile_columns)
-    inside = (row < rows) & (column < columns)
-    q = tl.load(q_ptr + row * width + column, mask=inside, other=0)
+    beat = beats(tile_blocks * SIDE)
+    if in_masks:
+        q = unpacked(q_ptr, offsets_ptr, size, whole_beats // SIDE, tile_blocks)
+        q = tl.reshape(q, (tile_blocks * SIDE, LANES))
+    else:
+        place = beat[:, None] * LANES + tl.arange(0, LANES)[None, :]
+        q = tl.load(q_ptr + place, mask=(beat < whole_beats)[:, None], other=0)
+    row, column = beat_places(beat, row_beats)
     r = tl.load(r_ptr + row % count, mask=row < rows, other=1.0)
     y = rounded(q.to(tl.float32) * r, y_ptr.dtype.element_ty)
-    tl.store(y_ptr + row * columns + column, y, mask=inside)
+    tl.store(y_ptr + row * columns + column, y, mask=(row < rows) & (column < columns))
 
 
 def maxima(channels: Tensor) -> Tensor:
@@ -92,13 +113,29 @@ def maxima(channels: Tensor) -> Tensor:
     return largest
 
 
-def encode(x: Tensor, rows: int, columns: int, width: int, k: Tensor, q: Tensor) -> None:
-    """Write integers of a matrix to ``q``, int8 (rows, width), zeros after the columns; rows have the multipliers in turn."""
-    programs, shape = tiled(rows, width)
-    launch(_encode_kernel, programs, bits_of(x), k, q, rows, columns, width, k.numel(), **shape)
+def _layout(view: MatrixView, job: Job) -> tuple[int, ...]:
+    return (view.rows, view.columns, job.scales.numel(), view.row_beats, view.beats)
 
 
-def decode(q: Tensor, rows: int, columns: int, width: int, r: Tensor, y: Tensor) -> None:
-    """Decode integers to ``y`` (rows, columns); inverse of :func:`encode`."""
-    programs, shape = tiled(rows, columns)
-    launch(_decode_kernel, programs, q, r, bits_of(y), rows, columns, width, r.numel(), **shape)
+def encode(x: Tensor, view: MatrixView, job: Job, lengths: Lengths | None = None) -> Tensor:
+    """Return the integers of a tensor, int8 (values,), with its padding; rows have the multipliers of the job in turn.
+
+    With ``lengths``, the kernel leaves those of the blocks that ZVC writes.
+    """
+    q = torch.empty(view.beats * geometry.LANES, dtype=torch.int8, device=x.device)
+    measures, shape = sums_of(lengths, q)
+    tensors = (bits_of(x), job.scales.to(x.device), q, *measures)
+    programs = programs_for(view.beats, PROGRAM_BLOCKS * geometry.BLOCK_SIDE)
+    launch(_encode_kernel, programs, *tensors, *_layout(view, job), tile_blocks=PROGRAM_BLOCKS, **shape)
+    return q
+
+
+def decode(q: Tensor, view: MatrixView, job: Job, y: Tensor, offsets: Tensor | None = None) -> None:
+    """Decode integers to ``y``, a tensor of this view; inverse of :func:`encode`.
+
+    With the offsets of units, ``q`` is a payload of ZVC.
+    """
+    tensors = (q, q if offsets is None else offsets, job.scales.to(q.device), bits_of(y))
+    constants = {"in_masks": offsets is not None, "tile_blocks": PROGRAM_BLOCKS}
+    programs = programs_for(view.beats, PROGRAM_BLOCKS * geometry.BLOCK_SIDE)
+    launch(_decode_kernel, programs, *tensors, q.numel(), *_layout(view, job), **constants)

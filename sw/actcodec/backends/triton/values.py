@@ -36,10 +36,15 @@ def product(x: tl.tensor, k: tl.tensor) -> tl.tensor:
 
 
 @triton.jit
+def whole(x: tl.tensor) -> tl.tensor:
+    """Round float64 numbers below 2**51 half to even."""
+    return (x + _SHIFTER) - _SHIFTER
+
+
+@triton.jit
 def saturated(x: tl.tensor, least: tl.constexpr, most: tl.constexpr) -> tl.tensor:
     """Limit float64 numbers, infinite ones too, to two bounds and round half to even, int32."""
-    limited = tl.minimum(tl.maximum(x, least), most)
-    return ((limited + _SHIFTER) - _SHIFTER).to(tl.int32)
+    return whole(tl.minimum(tl.maximum(x, least), most)).to(tl.int32)
 
 
 @triton.jit

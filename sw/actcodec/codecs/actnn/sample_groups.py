@@ -78,8 +78,10 @@ class SampleForm:
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """Return the reconstructed tensor ``Z + R * code / (2**b - 1)``, computed in float32."""
         computes = _software(backend)
-        codes = _unpacked(computes, self, sample_size(self.shape))
-        return computes.run(groups.values, codes, self.group, self.low, self.extent, self.bits, self.shape, self.dtype)
+        how = (self.group, self.low, self.extent, self.bits, self.shape, self.dtype)
+        if len(self.widths) == 1:
+            return computes.run(groups.values_of_packed, self.codes, self.widths[0], *how)
+        return computes.run(groups.values, _unpacked(computes, self, sample_size(self.shape)), *how)
 
 
 #: Function from a form without bits and codes to one number of bits, or bits for each sample, uint8 (N,).
@@ -156,7 +158,7 @@ class ActnnSampleCodec(RandomCodec):
         if bool(unfit):
             check_finite(x, self._backend)
             raise UnfitValuesError(f"the range of values up to {float(x.abs().max()):g} does not fit bf16: use codec actnn")
-        none = torch.zeros(0, dtype=torch.uint8, device=x.device)
+        none = torch.empty(0, dtype=torch.uint8, device=x.device)
         form = SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none, ())
         found = allocate(form)
         if isinstance(found, Tensor):
@@ -164,8 +166,12 @@ class ActnnSampleCodec(RandomCodec):
         else:
             bits, widths = torch.full((sample_count(x.shape),), found, dtype=torch.uint8, device=x.device), (found,)
         seed = self._seeds.next() if self.rounding == STOCHASTIC else None
-        codes = self._backend.run(groups.codes, x, self.group, low, extent, bits, seed)
-        return replace(form, bits=bits, codes=_packed(self._backend, codes, bits, widths), widths=widths)
+        how = (x, self.group, low, extent, bits, seed)
+        if len(widths) == 1:
+            codes = self._backend.run(groups.packed_codes, *how, widths[0])
+        else:
+            codes = _packed(self._backend, self._backend.run(groups.codes, *how), bits, widths)
+        return replace(form, bits=bits, codes=codes, widths=widths)
 
 
 def _software(backend: str | Backend) -> Backend:
@@ -179,16 +185,12 @@ def _software(backend: str | Backend) -> Backend:
 
 def _packed(backend: Backend, codes: Tensor, bits: Tensor, widths: Sequence[int]) -> Tensor:
     """Pack codes, uint8 (N, D), into bytes, the samples of each width together."""
-    if len(widths) == 1:
-        return backend.run(pack_tight, codes.flatten(), widths[0])
     return torch.cat([backend.run(pack_tight, codes[bits == width].flatten(), width) for width in widths])
 
 
 def _unpacked(backend: Backend, form: SampleForm, size: int) -> Tensor:
     """Unpack the codes of a form, uint8 (N, D); inverse of :func:`_packed`."""
     packed, bits, widths = form.codes, form.bits, form.widths
-    if len(widths) == 1:
-        return backend.run(unpack_tight, packed, widths[0], bits.numel() * size).view(-1, size)
     codes = torch.empty(bits.numel(), size, dtype=torch.uint8, device=packed.device)
     first = 0
     for width in widths:

@@ -30,7 +30,14 @@ from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.block_statistics import residual_maxima
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.channel_statistics import channel_edges, channel_moments
-from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, check_scale_bits, reciprocals, rounded_scales
+from actcodec.golden.sfpr import (
+    NonFiniteError,
+    channel_maxima,
+    check_nonfinite_policy,
+    check_scale_bits,
+    reciprocals,
+    rounded_scales,
+)
 
 #: Names of the rounding rules.
 STOCHASTIC, NEAREST = "stochastic", "nearest"
@@ -78,12 +85,13 @@ class AffineCodec(RandomCodec):
         form = check_input(x)
         if not self.takes(x.shape):
             raise UserError(self._misfit(x.shape))
-        if self.nonfinite == "raise":
-            check_finite(x, self._backend)
         x = x.detach().contiguous()
         view = MatrixView.of(x.shape, self.mode)
-        channels = by_channel(x, view)
-        largest = self._backend.run(channel_maxima, channels, self.nonfinite)
+        try:
+            largest = self._backend.run(channel_maxima, by_channel(x, view), self.nonfinite)
+        except NonFiniteError:
+            check_finite(x, self._backend)  # names the channel of axis 1, which may be part of the view's
+            raise
         finite = x if self.nonfinite == "raise" else x.nan_to_num(0.0, 0.0, 0.0)
         plan = plan_of(finite, view, largest)
         found = plan.settings
@@ -92,7 +100,7 @@ class AffineCodec(RandomCodec):
         job = compression_job(view, form, plan.k, how=settings, offsets=plan.offsets)
         payload = self._backend.compress_tensor(x, view, job)
         header = Header(self.mode, form, tuple(x.shape), payload.numel(), how=settings)
-        return Compressed(header, (), reciprocals(plan.k), payload, plan.offsets)
+        return Compressed(header, (), self._backend.run(reciprocals, plan.k), payload, plan.offsets)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """Implement :class:`Codec`."""
@@ -111,7 +119,11 @@ class AffineCodec(RandomCodec):
 
     def _down(self, exact: Tensor) -> Tensor:
         """Return multipliers rounded to ``scale_bits``, none greater than the given ones."""
-        return rounded_scales(exact, self.scale_bits, down=True, exponent_limit=RECIPROCAL_EXPONENT_LIMIT)
+        return self._rounded(exact, down=True)
+
+    def _rounded(self, exact: Tensor, *, down: bool = False) -> Tensor:
+        limit = RECIPROCAL_EXPONENT_LIMIT
+        return self._backend.run(rounded_scales, exact, self.scale_bits, down=down, exponent_limit=limit)
 
 
 def _numbers(name: str, value: Tensor | float) -> Tensor:
@@ -127,7 +139,7 @@ def _numbers(name: str, value: Tensor | float) -> Tensor:
 
 def _none(x: Tensor) -> Tensor:
     """Return an empty tensor of offsets on the device of a tensor."""
-    return torch.zeros(0, dtype=torch.int16, device=x.device)
+    return torch.empty(0, dtype=torch.int16, device=x.device)
 
 
 @dataclass
@@ -280,7 +292,7 @@ class BlpaCodec(AffineCodec):
         mean, variance = self._backend.run(channel_moments, channels, *self._backend.run(channel_edges, channels))
         gamma = _per_channel("gamma", self.gamma, variance.sqrt())
         beta = _per_channel("beta", self.beta, mean)
-        k, offsets = blpa_scales(gamma, beta, settings, self.scale_bits)
+        k, offsets = blpa_scales(gamma, beta, settings, self.scale_bits, self._rounded)
         return Plan(k, settings, offsets)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings
+from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
 from cdu_spec.geometry import BLOCK_SIDE
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
@@ -18,7 +18,6 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.golden.block_statistics import residual_maxima
-from actcodec.golden.sfpr import rounded_scales
 
 #: Function ``maxima(x, view, k)`` like :func:`~actcodec.golden.block_statistics.residual_maxima`.
 ResidualMaxima = Callable[[Tensor, MatrixView, Tensor], Tensor]
@@ -35,11 +34,11 @@ _TOLERANCE = 1 + 2.0**-10
 
 
 def full_scales(largest: Tensor) -> Tensor:
-    """Return multipliers ``32767 / max|x|`` from the largest magnitudes; channels of zeros get the greatest multiplier.
+    """Return multipliers ``32767 / max|x|`` from the largest magnitudes, no -0.0; channels of zeros get the greatest one.
 
     Division has no code for a residual of zero and decodes it to half a step, which is tiny with the greatest multiplier.
     """
-    return torch.where(largest > 0, (MOST / largest).clamp_max(_MOST_SCALE), _MOST_SCALE)
+    return (MOST / largest).clamp_max(_MOST_SCALE)
 
 
 def signed_scales(edges: tuple[Tensor, Tensor], settings: AffineSettings) -> Tensor:
@@ -148,19 +147,21 @@ def ranged_scales(ranges: ChannelRanges, settings: AffineSettings, S: float) -> 
     return torch.minimum(full_scales(torch.maximum(ranges.greatest, -ranges.least)), limit / ranges.residual)
 
 
-def blpa_scales(gamma: Tensor, beta: Tensor, settings: AffineSettings, scale_bits: int) -> tuple[Tensor, Tensor]:
+def blpa_scales(
+    gamma: Tensor, beta: Tensor, settings: AffineSettings, scale_bits: int, rounded: Callable[[Tensor], Tensor]
+) -> tuple[Tensor, Tensor]:
     """Return multipliers (float32) and offsets (int16) of BLPA's range ``beta - 3 gamma`` to ``beta + 3 gamma``.
 
-    Takes float64 (channels,). A gamma whose offset would exceed 16 bits is raised. The offset follows from the rounded
-    multiplier. A channel of zeros, whose beta and gamma are 0, has an offset of minus half a step: zero then lies in a step
-    whose middle is decoded as 0.0.
+    Takes float64 (channels,). A gamma whose offset would exceed 16 bits is raised. The offset follows from the multiplier that
+    ``rounded`` returns, of ``scale_bits``. A channel of zeros, whose beta and gamma are 0, has an offset of minus half a step;
+    zero then lies in a step whose middle is decoded as 0.0.
     """
     step, whole = 1 << settings.step_log2, 1 << (settings.bits + settings.step_log2)
     most = MOST // step
     least = beta.abs() * whole / (2 * BLPA_REACH * most * step) * (1 + 2.0**-scale_bits)
     width = 2 * BLPA_REACH * torch.maximum(gamma, least)
     exact = whole / width  # infinite, then limited, for channels of zeros
-    k = rounded_scales(exact, scale_bits, exponent_limit=RECIPROCAL_EXPONENT_LIMIT)
+    k = rounded(exact)
     steps = (beta * k.to(torch.float64) / step).floor().clamp(-most, most)
     zeros = (gamma == 0) & (beta == 0)
     return k, torch.where(zeros, -(step >> 1), steps * step).to(torch.int16)

@@ -13,6 +13,7 @@ from math import prod
 import torch
 from torch import Tensor
 
+from actcodec.golden.codes import pack_tight, unpack_tight
 from actcodec.golden.formats import rounded_to_half
 from actcodec.golden.pieces import piece_values
 from actcodec.golden.random_bits import stochastically_rounded_
@@ -62,6 +63,11 @@ def codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed
     return codes
 
 
+def packed_codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None, width: int) -> Tensor:
+    """Return :func:`codes` of samples that all have ``width`` bits, packed by :func:`actcodec.golden.codes.pack_tight`."""
+    return pack_tight(codes(x, group, low, extent, bits, seed).flatten(), width)
+
+
 def values(
     codes: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, shape: Sequence[int], dtype: torch.dtype
 ) -> Tensor:
@@ -78,6 +84,21 @@ def values(
             values.clamp_(torch.finfo(dtype).min, torch.finfo(dtype).max)
         rebuilt[piece] = values
     return rebuilt.view(tuple(shape))
+
+
+def values_of_packed(
+    packed: Tensor,
+    width: int,
+    group: int,
+    low: Tensor,
+    extent: Tensor,
+    bits: Tensor,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+) -> Tensor:
+    """Return :func:`values` of :func:`packed_codes`."""
+    codes = unpack_tight(packed, width, prod(shape)).view(sample_count(shape), -1)
+    return values(codes, group, low, extent, bits, shape, dtype)
 
 
 def sample_count(shape: Sequence[int]) -> int:

@@ -167,3 +167,24 @@ def test_residuals_and_maxima(shape, dtype, seed):
     assert torch.equal(found.cpu(), x.double().abs().amax((0, 2, 3)))
     residuals = kernels.run(block_statistics.residual_maxima, there, view, k.to(DEVICE))
     assert torch.equal(residuals.cpu(), block_statistics.residual_maxima(x, view, k))
+
+
+@settings(max_examples=20 * MORE, deadline=None)
+@given(
+    st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(1, 1100)),
+    st.sampled_from(FLOATS),
+    st.sampled_from([(1.0, 0.0), (1.0, 100.0), (0.0, -3.0), (0.0, 0.0), (1e-41, 0.0), (3e4, -2e4)]),
+    st.integers(0, 999),
+)
+def test_statistics_of_channels(shape, dtype, spread, seed):
+    from actcodec.backends.triton.backend import TritonBackend
+
+    factor, middle = spread
+    x = (torch.randn(shape, generator=torch.Generator().manual_seed(seed)) * factor + middle).clamp(-6e4, 6e4).to(dtype)
+    there, run = x.to(DEVICE), TritonBackend().run
+    edges = run(channel_statistics.channel_edges, there)
+    expected = channel_statistics.channel_edges(x)
+    assert all(torch.equal(mine.cpu(), golden) for mine, golden in zip(edges, expected, strict=True))
+    moments = run(channel_statistics.channel_moments, there, *edges)
+    expected = channel_statistics.channel_moments(x, *expected)
+    assert all(same_bits(mine.cpu(), golden) for mine, golden in zip(moments, expected, strict=True))

@@ -1,14 +1,24 @@
 """Scales by two kernels are the golden model's, payloads remember where blocks begin, launches and questions are few."""
 
+from dataclasses import replace
+from functools import partial
+
 import actcodec
 import pytest
 import torch
+from actcodec.backends.job import compression_job
 from actcodec.codecs.centring import Centres, compress_centred, decompress_centred
+from actcodec.golden import gmc as golden_gmc
 from actcodec.golden import sfpr
+from actcodec.golden import zvc as golden_zvc
+from actcodec.golden.block_starts import block_starts, mask_chain
 from actcodec.study.launches import LaunchCounter
 from backend_cases import FLOATS, same_bits
-from cdu_spec.modes import Coder
+from cdu_spec.bitstream import BitstreamError
+from cdu_spec.matrix_view import MatrixView
+from cdu_spec.modes import Coder, Dtype, Mode
 from example_values import values_of
+from guarded_tensors import guarded_tensors
 from triton_here import DEVICE, needs_kernels
 
 pytestmark = needs_kernels
@@ -27,7 +37,7 @@ def test_scales_are_the_golden_models(shape, dtype, factor):
     x[:, 0] = 0
     for target, scale_bits in ((1.125, 8), (1.0, 24), (3.7, 11)):
         found = scales(x.to(DEVICE), target, scale_bits)
-        assert found.hold(near_zero=False) == bool(x.isfinite().all())
+        assert (found.size(near_zero=False) is not None) == bool(x.isfinite().all())
         if x.isfinite().all():
             k, r = sfpr.scales(x, target, scale_bits)
             assert same_bits(found.k.cpu(), k)
@@ -66,7 +76,7 @@ def test_nothing_is_certain_of_channels_that_may_be_far(value):
 )
 def test_a_payload_remembers_its_blocks_until_it_is_changed(name, shape, monkeypatch):
     """Payloads have one block, some, and more than a program follows; changed in place they are walked through anew."""
-    from actcodec.backends.triton import block_starts
+    from actcodec.backends.triton import block_starts as kernels
 
     codec = actcodec.codec(name, backend="triton")
     x = values_of("relu", shape, torch.float32, 0).to(DEVICE)
@@ -74,11 +84,11 @@ def test_a_payload_remembers_its_blocks_until_it_is_changed(name, shape, monkeyp
     packed = codec.compress(x)
     expected = codec.decompress(packed)
     walked = []
-    walk = block_starts._walked
-    monkeypatch.setattr(block_starts, "_walked", lambda *arguments: walked.append(1) or walk(*arguments))
+    walk = kernels._walked
+    monkeypatch.setattr(kernels, "_walked", lambda *arguments: walked.append(1) or walk(*arguments))
     assert same_bits(codec.decompress(packed), expected)
     assert not walked
-    assert block_starts.block_starts(packed.payload, len(packed.payload), Coder.ZVC) is None, "as many blocks as bytes"
+    assert kernels.unit_offsets(packed.payload, len(packed.payload), Coder.ZVC) is None, "as many blocks as bytes"
     walked.clear()
     packed.payload.add_(0)
     assert same_bits(codec.decompress(packed), expected)
@@ -88,9 +98,116 @@ def test_a_payload_remembers_its_blocks_until_it_is_changed(name, shape, monkeyp
         assert same_bits(codec.decompress(packed), expected)
 
 
+@pytest.mark.parametrize(("name", "options"), [("division", {}), ("actnn", {"bits": 4})])
+def test_heads_are_checked_unless_they_are_known(name, options):
+    codec = actcodec.codec(name, backend="triton", **options)
+    packed = codec.compress(torch.randn(1, 2, 16, 16, generator=torch.Generator().manual_seed(5)).to(DEVICE))
+    with LaunchCounter(forbid=True):
+        codec.decompress(packed)
+    packed.payload[2] = 1  # a mantissa without its leading bit, and an exponent that goes with greater ones
+    packed.payload[3] = 200
+    with pytest.raises(BitstreamError):
+        codec.decompress(packed)
+
+
+@pytest.mark.parametrize("bits", [24, 11, 8])
+@pytest.mark.parametrize("down", [False, True])
+def test_rounded_scales_are_the_golden_models(bits, down):
+    """Check ties of both kinds, numbers beside them, and numbers out of range."""
+    from actcodec.backends.triton.backend import TritonBackend
+
+    whole = torch.arange(1 << bits - 1, (1 << bits - 1) + 300, dtype=torch.float64)
+    near = torch.cat([whole + part for part in (0, 0.5, 0.5 - 2.0**-20, 0.5 + 2.0**-20, 1 - 2.0**-20)])
+    exact = torch.cat([near * 2.0**power for power in (-160, -137, -24, 0, 97, 150)] + [torch.tensor([torch.inf, 5e-324])])
+    run = TritonBackend().run
+    for limit in (111, 120):
+        rule = {"down": down, "exponent_limit": limit}
+        found = run(sfpr.rounded_scales, exact.to(DEVICE), bits, **rule)
+        assert same_bits(found.cpu(), sfpr.rounded_scales(exact, bits, **rule))
+    k = sfpr.rounded_scales(exact, 24)
+    assert same_bits(run(sfpr.reciprocals, k.to(DEVICE)).cpu(), sfpr.reciprocals(k))
+
+
+#: Coefficients whose blocks are the longest, the shortest, or neither.
+_EXTREMES = {"full": [-128, 127, -127, 126], "zeros": [0], "sparse": [0, 0, 0, 1, 0, -128, 0]}
+
+
+@pytest.mark.parametrize("extreme", _EXTREMES)
+@pytest.mark.parametrize("blocks", [1, 16, 17, 65, 200])
+@pytest.mark.parametrize("coder", list(Coder))
+def test_payloads_and_offsets_are_the_golden_models(coder, blocks, extreme, monkeypatch):
+    """Sums have one group of units, a part of it, and several; payloads of ZVC have the greatest size and the least."""
+    from actcodec.backends.triton import gmc_decoder, gmc_encoder, lengths, zvc
+    from actcodec.backends.triton import sfpr as kernels
+    from actcodec.backends.triton.block_starts import UNIT_BLOCKS, unit_offsets
+
+    monkeypatch.setattr(lengths, "_LEAST_GROUP", 4)
+    pattern = torch.tensor(_EXTREMES[extreme], dtype=torch.int8)
+    q = pattern.repeat(-(-blocks * 64 // len(pattern)))[: blocks * 64]
+    there, sums = q.to(DEVICE), lengths.Lengths.of(coder, blocks, torch.device(DEVICE), None)
+    view = MatrixView(1, blocks * 64, 1, 1, Mode.SFPR_ZVC)
+    job = compression_job(view, Dtype.FP32, torch.ones(1))
+    if coder is Coder.GMC:
+        expected, chain = golden_gmc.encode(q.view(-1, 64))[0], golden_gmc.CHAIN
+        payload = gmc_encoder.measured(there.view(-1, 64), sums).payload()
+    else:
+        expected, chain = golden_zvc.encode(q.view(-1, 64)), mask_chain()
+        found = kernels.encode(there.to(torch.float32), view, job, sums)
+        payload = lengths.Measured(sums, partial(zvc.pack, found, sums)).payload()
+    assert torch.equal(payload.cpu(), expected)
+    least, most = coder.block_bounds
+    assert extreme != "full" or coder is not Coder.ZVC or len(payload) == blocks * most
+    assert extreme != "zeros" or len(payload) == blocks * least
+    offsets = unit_offsets(payload, blocks, coder)
+    assert offsets.dtype == torch.int32, "they are remembered"
+    assert torch.equal(offsets.cpu().to(torch.int64), block_starts(expected, blocks, chain)[:: UNIT_BLOCKS.value])
+    if coder is Coder.GMC:
+        assert torch.equal(gmc_decoder.decoded(payload, offsets, blocks).cpu(), q.view(-1, 64))
+    else:
+        y = torch.empty(1, blocks * 64, device=DEVICE)
+        kernels.decode(payload, view, job, y, offsets)
+        assert torch.equal(y.cpu().view(-1), q.to(torch.float32))
+
+
+@pytest.mark.parametrize("name", ["sfpr+zvc", "jpeg-act", "jpeg-gmc"])
+@pytest.mark.parametrize("shape", [(1, 1, 64, 64), (2, 2, 40, 64)])
+def test_sums_begin_at_zero(name, shape, monkeypatch):
+    """Memory is not zero before; one program clears several marks, and sums have several groups."""
+    from actcodec.backends.triton import lengths, scales
+
+    monkeypatch.setattr(lengths, "_LEAST_GROUP", 4)
+    if DEVICE == "cpu":  # compiled kernels keep their constants
+        monkeypatch.setattr(scales, "_ZEROS", type(scales._ZEROS)(1))
+    x = values_of("relu", shape, torch.float32, 3)
+    with guarded_tensors():
+        found = actcodec.codec(name, backend="triton").compress_near_zero(x.to(DEVICE))
+    assert torch.equal(found.payload.cpu(), actcodec.codec(name).compress(x).payload)
+
+
+def test_offsets_beyond_32_bits_are_not_remembered(monkeypatch):
+    from actcodec.backends.triton import block_starts as kernels
+    from actcodec.backends.triton.known_payloads import recalled
+
+    monkeypatch.setattr(kernels, "_MOST_BYTES", 1 << 10)
+    codec = actcodec.codec("jpeg-act", backend="triton")
+    packed = codec.compress(torch.randn(1, 1, 32, 64, generator=torch.Generator().manual_seed(0)).to(DEVICE))
+    assert len(packed.payload) >= 1 << 10
+    assert recalled(packed.payload, (8 * 4, Coder.ZVC)) is None
+    on_host = replace(packed, payload=packed.payload.cpu(), reciprocals=packed.reciprocals.cpu())
+    assert same_bits(codec.decompress(packed).cpu(), actcodec.codec("jpeg-act").decompress(on_host))
+
+
 @pytest.mark.parametrize(
     ("name", "packing", "unpacking", "questions"),
-    [("sfpr", 3, 1, 1), ("sfpr+zvc", 9, 4, 2), ("jpeg-act", 8, 4, 2), ("jpeg-gmc", 8, 4, 2), ("actnn-sample", 8, 2, 2)],
+    [
+        ("sfpr", 3, 1, 1),
+        ("sfpr+zvc", 4, 1, 1),
+        ("jpeg-act", 4, 1, 1),
+        ("jpeg-gmc", 5, 2, 1),
+        ("actnn-sample", 6, 1, 2),
+        ("division", 12, 1, 2),
+        ("actnn", 11, 1, 2),
+    ],
 )
 def test_launches_and_questions_are_few(name, packing, unpacking, questions):
     codec = actcodec.codec(name, backend="triton")
