@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
@@ -29,18 +29,18 @@ class WriteResult(data.StructLayout):
 
 
 class _Place:
-    """The place in a segment that is written next, and what is left of the segment; memory has words of ``size`` bytes."""
+    """The piece of a segment that moves next: bytes of a word of memory, then words of padding, of ``size`` bytes at most."""
 
     def __init__(self, size: int) -> None:
         self.address = Signal(MEMORY_ADDRESS_BITS)
-        self.left = Signal(SIZE_BITS)
-        self.pad = Signal(PAD_BITS)
+        self.left = Signal(SIZE_BITS)  # bytes of memory from the address on
+        self.pad = Signal(PAD_BITS)  # bytes of padding from the piece on
+        self.piece = Signal(range(size + 1))  # bytes of the piece; behind the last segment, those that are dropped in a cycle
+        self.to_memory = Signal()
+        self.whole = Signal()  # no other piece of memory, or of padding, follows
         self.active = Signal()
         self.last = Signal()
-        self.few = Signal()  # the high bits of ``left`` are 0
-        self.in_word = Signal(range(size + 1))  # bytes from the address to the end of its word
         self.offset, self.word_address = self.address[: exact_log2(size)], self.address[exact_log2(size) :]
-        self.of_word, self.high = self.left[: exact_log2(size) + 1], self.left[exact_log2(size) + 1 :]
 
 
 class MemoryWriter(wiring.Component):
@@ -112,48 +112,39 @@ class MemoryWriter(wiring.Component):
 
         # A segment: its bytes, then its padding; behind the last segment all bytes are dropped
         place = _Place(size)
-        active, pad, in_word, of_word = place.active, place.pad, place.in_word, place.of_word
+        active, piece = place.active, place.piece
         rest = Signal()
-        room, wanted, there = (Signal(range(size + 1), name=name) for name in ("room", "wanted", "there"))
-        to_memory = Signal()
+        there = Signal(range(size + 1))
         moves = Signal()
         over = Signal()
         ends = Signal()
-        fits = Signal()  # the rest of the segment fits this word
-        fills = Signal()  # it fills this word
-        of_padding = Mux(pad < room, pad, room)
         waits = Signal()
         unanswered = Signal(range(self.unanswered + 1))
         m.d.comb += [
-            to_memory.eq(active & ~(place.few & (of_word == 0))),
-            fits.eq(place.few & (of_word <= in_word)),
-            fills.eq(~place.few | (of_word >= in_word)),
-            room.eq(Mux(to_memory, in_word, size)),
-            wanted.eq(Mux(to_memory, Mux(fills, in_word, of_word), Mux(active, of_padding, Mux(rest, size, 0)))),
-            there.eq(Mux(window.level < wanted, window.level, wanted)),
-            over.eq(window.ended & (window.level <= wanted)),  # the packet has no more than this
+            there.eq(Mux(window.level < piece, window.level, piece)),
+            over.eq(window.ended & (window.level <= piece)),  # the packet has no more than this
         ]
         word: Any = former.i.payload
         # An open burst ends with its packet, if necessary with a word that writes no byte.
-        writes = to_memory & ((there != 0) | former.begun)
-        enough = (window.level >= wanted) | window.ended | rest
+        writes = place.to_memory & ((window.level != 0) | former.begun)
+        enough = (window.level >= piece) | window.ended | rest
         free = former.i.ready & (unanswered != self.unanswered)
-        content = window.data[: 8 * size] & expand(ones(there, size))
+        content = window.data[: 8 * size] & expand(ones(piece, size))
         m.d.comb += [
             moves.eq((active | rest) & enough & (~writes | free) & ~(rest & window.ended & waits)),
-            window.amount.eq(Mux(moves, there, 0)),
+            window.amount.eq(Mux(moves, piece, 0)),
             window.finishes.eq(rest & moves & over),
             former.i.valid.eq(moves & writes),
             word["address"].eq(place.address),
             word["strobe"].eq((Cat(*ones(there, size)) << place.offset)[:size]),
             word["data"].eq(shift_left(m, content, place.offset, "placed")),
-            word["last"].eq(over | fits),
-            ends.eq(moves & active & (over | Mux(to_memory, fits & (pad == 0), pad <= room))),
+            word["last"].eq(over | place.whole),
+            ends.eq(moves & active & (over | (place.whole & (~place.to_memory | (place.pad == 0))))),
             self.segments.ready.eq(Mux(active, ends & ~place.last, ~rest)),
         ]
         with m.If(ends):
             m.d.sync += [active.eq(0), rest.eq(place.last)]
-        self._walk(m, place, moves, to_memory, wanted, fills)
+        self._walk(m, place, moves, ends)
 
         m.d.sync += unanswered.eq(unanswered + former.closed - self.answer)
         self._end(m, window, moves, there, rest, waits, unanswered + former.closed - self.answer)
@@ -161,32 +152,43 @@ class MemoryWriter(wiring.Component):
             m.d.sync += rest.eq(0)
         return m
 
-    def _walk(self, m: Module, place: _Place, moves: Value, to_memory: Value, wanted: Value, fills: Value) -> None:
-        """Take a segment, or move on in it by the bytes ``wanted`` when a word moves."""
+    def _walk(self, m: Module, place: _Place, moves: Value, ends: Value) -> None:
+        """Take a segment, or move on in it by a piece."""
+        segment = self.segments.payload
+        in_word = Signal(range(self.size + 1))  # bytes from the beginning of a segment to the end of its word
+        fits = Signal()
+        left = Signal.like(place.left, name="next_left")
+        pad = Signal.like(place.pad, name="next_pad")
+        m.d.comb += [
+            in_word.eq(self.size - segment["address"][: exact_log2(self.size)]),
+            fits.eq(~_exceeds(segment["bytes"], in_word)),
+            left.eq(place.left - place.piece),
+            pad.eq(Mux(place.to_memory, place.pad, place.pad - place.piece)),
+        ]
         with m.If(self.segments.valid & self.segments.ready):
-            segment = self.segments.payload
             m.d.sync += [
                 place.active.eq(1),
-                place.address.eq(segment["address"]),
-                place.in_word.eq(self.size - segment["address"][: exact_log2(self.size)]),
-                place.left.eq(segment["bytes"]),
-                place.few.eq(~segment["bytes"][len(place.of_word) :].any()),
-                place.pad.eq(segment["pad"]),
-                place.last.eq(segment["last"]),
+                *(target.eq(segment[name]) for target, name in ((place.address, "address"), (place.left, "bytes"))),
+                *(target.eq(segment[name]) for target, name in ((place.pad, "pad"), (place.last, "last"))),
             ]
-        with m.Elif(moves & to_memory):
-            # The number of bytes only selects among address bits within a word.
-            following = Signal(range(2 * self.size), name="place")
-            m.d.comb += following.eq(place.offset + wanted)
-            m.d.sync += [
-                place.offset.eq(following),
-                place.word_address.eq(Mux(following >= self.size, place.word_address + 1, place.word_address)),
-                place.left.eq(Mux(fills, place.left - place.in_word, 0)),
-                place.in_word.eq(self.size),
-                place.few.eq(place.few | ((place.high == 1) & (place.of_word < place.in_word))),
-            ]
-        with m.Elif(moves):
-            m.d.sync += place.pad.eq(place.pad - wanted)
+            self._choose(m, place, segment["bytes"] != 0, segment["bytes"], fits, in_word, segment["pad"])
+        with m.Elif(ends):
+            m.d.sync += [place.to_memory.eq(0), place.piece.eq(self.size)]
+        with m.Elif(moves & place.active):
+            with m.If(place.to_memory):
+                m.d.sync += [place.left.eq(left), place.offset.eq(0), place.word_address.eq(place.word_address + 1)]
+            m.d.sync += place.pad.eq(pad)
+            more = place.to_memory & ~place.whole
+            self._choose(m, place, more, left, ~_exceeds(left, Const(self.size)), Const(self.size), pad)
+
+    def _choose(self, m: Module, place: _Place, to_memory: Value, left: Value, fits: Value, room: Value, pad: Value) -> None:
+        """Set the next piece: of the bytes ``left``, which may fit the ``room`` in their word, or else of the padding."""
+        pad_fits = ~_exceeds(pad, Const(self.size))
+        m.d.sync += [
+            place.to_memory.eq(to_memory),
+            place.piece.eq(Mux(to_memory, Mux(fits, left, room), Mux(pad_fits, pad, self.size))),
+            place.whole.eq(Mux(to_memory, fits, pad_fits)),
+        ]
 
     def _end(
         self, m: Module, window: ByteWindow, moves: Value, there: Value, rest: Value, waits: Signal, unanswered: Value
@@ -228,3 +230,9 @@ class MemoryWriter(wiring.Component):
             m.d.sync += [refused.eq(refused | fails), expects.eq(0)]
             with m.If(expects):
                 m.d.sync += self.result.valid.eq(1)
+
+
+def _exceeds(count: Value, limit: Value) -> Value:
+    """Return whether a wide count is more than a narrow limit."""
+    bits = len(limit)
+    return count[bits:].any() | (count[:bits] > limit)

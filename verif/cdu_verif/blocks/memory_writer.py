@@ -29,8 +29,9 @@ _PLACES = {"former.i__valid": 1, "former.i__ready": 1, "former.i__payload": Plac
     "rest": 1,
     "address": MEMORY_ADDRESS_BITS,
     "left": SIZE_BITS,
-    "few": 1,
-    "in_word": _BYTES.bit_length(),
+    "to_memory": 1,
+    "whole": 1,
+    "piece": _BYTES.bit_length(),
 }
 
 
