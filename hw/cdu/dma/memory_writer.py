@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
@@ -12,7 +12,8 @@ from cdu_spec.dma import MEMORY_ADDRESS_BITS, SIZE_BITS
 
 from cdu.dma.axi4 import BURST_WORDS, Burst
 from cdu.dma.burst_former import BurstFormer, Word
-from cdu.dma.segments import PAD_BITS, Segment
+from cdu.dma.pieces import Pieces
+from cdu.dma.segments import Segment
 from cdu.lanes.byte_window import ByteWindow
 from cdu.parts.barrel import shift_left
 from cdu.parts.width_converter import Bytes, expand, ones
@@ -26,21 +27,6 @@ class WriteResult(data.StructLayout):
 
     def __init__(self) -> None:
         super().__init__({"bytes": SIZE_BITS, "surplus": 1, "failed": 1})
-
-
-class _Place:
-    """The piece of a segment that moves next: bytes of a word of memory, then words of padding, of ``size`` bytes at most."""
-
-    def __init__(self, size: int) -> None:
-        self.address = Signal(MEMORY_ADDRESS_BITS)
-        self.left = Signal(SIZE_BITS)  # bytes of memory from the address on
-        self.pad = Signal(PAD_BITS)  # bytes of padding from the piece on
-        self.piece = Signal(range(size + 1))  # bytes of the piece; behind the last segment, those that are dropped in a cycle
-        self.to_memory = Signal()
-        self.whole = Signal()  # no other piece of memory, or of padding, follows
-        self.active = Signal()
-        self.last = Signal()
-        self.offset, self.word_address = self.address[: exact_log2(size)], self.address[exact_log2(size) :]
 
 
 class MemoryWriter(wiring.Component):
@@ -111,8 +97,11 @@ class MemoryWriter(wiring.Component):
         ]
 
         # A segment: its bytes, then its padding; behind the last segment all bytes are dropped
-        place = _Place(size)
-        active, piece = place.active, place.piece
+        pieces = Pieces(m, size, SIZE_BITS)
+        piece, to_memory = pieces.count, pieces.of_memory
+        word_address = Signal(MEMORY_ADDRESS_BITS - exact_log2(size))
+        active = Signal()
+        last = Signal()
         rest = Signal()
         there = Signal(range(size + 1))
         moves = Signal()
@@ -126,7 +115,7 @@ class MemoryWriter(wiring.Component):
         ]
         word: Any = former.i.payload
         # An open burst ends with its packet, if necessary with a word that writes no byte.
-        writes = place.to_memory & ((window.level != 0) | former.begun)
+        writes = to_memory & ((window.level != 0) | former.begun)
         enough = (window.level >= piece) | window.ended | rest
         free = former.i.ready & (unanswered != self.unanswered)
         content = window.data[: 8 * size] & expand(ones(piece, size))
@@ -135,60 +124,30 @@ class MemoryWriter(wiring.Component):
             window.amount.eq(Mux(moves, piece, 0)),
             window.finishes.eq(rest & moves & over),
             former.i.valid.eq(moves & writes),
-            word["address"].eq(place.address),
-            word["strobe"].eq((Cat(*ones(there, size)) << place.offset)[:size]),
-            word["data"].eq(shift_left(m, content, place.offset, "placed")),
-            word["last"].eq(over | place.whole),
-            ends.eq(moves & active & (over | (place.whole & (~place.to_memory | (place.pad == 0))))),
-            self.segments.ready.eq(Mux(active, ends & ~place.last, ~rest)),
+            word["address"].eq(Cat(pieces.offset, word_address)),
+            word["strobe"].eq((Cat(*ones(there, size)) << pieces.offset)[:size]),
+            word["data"].eq(shift_left(m, content, pieces.offset, "placed")),
+            word["last"].eq(over | pieces.whole),
+            ends.eq(moves & active & (over | pieces.last)),
+            self.segments.ready.eq(Mux(active, ends & ~last, ~rest)),
         ]
         with m.If(ends):
-            m.d.sync += [active.eq(0), rest.eq(place.last)]
-        self._walk(m, place, moves, ends)
+            m.d.sync += [active.eq(0), rest.eq(last)]
+        segment = self.segments.payload
+        with m.If(self.segments.valid & self.segments.ready):
+            pieces.begin(m, segment["address"][: exact_log2(size)], segment["bytes"], segment["pad"])
+            m.d.sync += [active.eq(1), word_address.eq(segment["address"][exact_log2(size) :]), last.eq(segment["last"])]
+        with m.Elif(ends):
+            m.d.sync += [to_memory.eq(0), piece.eq(size)]
+        with m.Elif(moves & active):
+            pieces.follow(m)
+            m.d.sync += word_address.eq(word_address + 1)
 
         m.d.sync += unanswered.eq(unanswered + former.closed - self.answer)
         self._end(m, window, moves, there, rest, waits, unanswered + former.closed - self.answer)
         with m.If(window.finishes):
             m.d.sync += rest.eq(0)
         return m
-
-    def _walk(self, m: Module, place: _Place, moves: Value, ends: Value) -> None:
-        """Take a segment, or move on in it by a piece."""
-        segment = self.segments.payload
-        in_word = Signal(range(self.size + 1))  # bytes from the beginning of a segment to the end of its word
-        fits = Signal()
-        left = Signal.like(place.left, name="next_left")
-        pad = Signal.like(place.pad, name="next_pad")
-        m.d.comb += [
-            in_word.eq(self.size - segment["address"][: exact_log2(self.size)]),
-            fits.eq(~_exceeds(segment["bytes"], in_word)),
-            left.eq(place.left - place.piece),
-            pad.eq(Mux(place.to_memory, place.pad, place.pad - place.piece)),
-        ]
-        with m.If(self.segments.valid & self.segments.ready):
-            m.d.sync += [
-                place.active.eq(1),
-                *(target.eq(segment[name]) for target, name in ((place.address, "address"), (place.left, "bytes"))),
-                *(target.eq(segment[name]) for target, name in ((place.pad, "pad"), (place.last, "last"))),
-            ]
-            self._choose(m, place, segment["bytes"] != 0, segment["bytes"], fits, in_word, segment["pad"])
-        with m.Elif(ends):
-            m.d.sync += [place.to_memory.eq(0), place.piece.eq(self.size)]
-        with m.Elif(moves & place.active):
-            with m.If(place.to_memory):
-                m.d.sync += [place.left.eq(left), place.offset.eq(0), place.word_address.eq(place.word_address + 1)]
-            m.d.sync += place.pad.eq(pad)
-            more = place.to_memory & ~place.whole
-            self._choose(m, place, more, left, ~_exceeds(left, Const(self.size)), Const(self.size), pad)
-
-    def _choose(self, m: Module, place: _Place, to_memory: Value, left: Value, fits: Value, room: Value, pad: Value) -> None:
-        """Set the next piece: of the bytes ``left``, which may fit the ``room`` in their word, or else of the padding."""
-        pad_fits = ~_exceeds(pad, Const(self.size))
-        m.d.sync += [
-            place.to_memory.eq(to_memory),
-            place.piece.eq(Mux(to_memory, Mux(fits, left, room), Mux(pad_fits, pad, self.size))),
-            place.whole.eq(Mux(to_memory, fits, pad_fits)),
-        ]
 
     def _end(
         self, m: Module, window: ByteWindow, moves: Value, there: Value, rest: Value, waits: Signal, unanswered: Value
@@ -230,9 +189,3 @@ class MemoryWriter(wiring.Component):
             m.d.sync += [refused.eq(refused | fails), expects.eq(0)]
             with m.If(expects):
                 m.d.sync += self.result.valid.eq(1)
-
-
-def _exceeds(count: Value, limit: Value) -> Value:
-    """Return whether a wide count is more than a narrow limit."""
-    bits = len(limit)
-    return count[bits:].any() | (count[:bits] > limit)

@@ -22,8 +22,8 @@ FAULTS = {
         r"\1;",
         "ends_with_segment",
     ),
-    "bytes behind the segment are written": (r"(assign there = _\d+_ \? level) : piece;", r"\1 : level[3:0];", "no_further"),
-    "a piece is as long as its word": (r"(assign fits = )[^;]*;", r"\g<1>1'h0;", "other_piece"),
+    "bytes behind the segment are written": (r"(assign there = _\d+_ \? level) : count;", r"\1 : level[3:0];", "no_further"),
+    "a piece is as long as its word": (r"(assign _\d+_ = _\d+_ \?) segments__payload\[43:40\] :", r"\1 4'h8 :", "whole_piece"),
 }
 
 
