@@ -86,16 +86,16 @@ class DescriptorFetch(wiring.Component):
         words = [Signal(8 * self.size, name=f"word{place}", reset_less=True) for place in range(self.words)]
         word = Signal(range(self.words))  # the word that comes next
         failed = Signal()
-        place = Signal(MAX_RING_LOG2)
         places = Signal(MAX_RING_LOG2 + 1)
         address = Signal(MEMORY_ADDRESS_BITS + 1)
-        # Distance of TAIL from HEAD and from the next descriptor, modulo 2**32, when it was sampled
+        # Place of the next descriptor in the ring, and distances of TAIL from HEAD and from that descriptor, modulo 2**32,
+        # when it was sampled
+        place = Signal(MAX_RING_LOG2, reset_less=True)
         given = Signal(REGISTER_BITS, reset_less=True)
         waiting = Signal(REGISTER_BITS, reset_less=True)
         rung = (given <= places) & (waiting <= places)
         m.d.comb += [
             places.eq(1 << self.ring_log2),
-            place.eq(number & (places - 1)),
             address.eq(self.ring + (place << exact_log2(DESCRIPTOR_BYTES))),
             self.bursts.payload["address"].eq(address),
             self.bursts.payload["words"].eq(self.words),
@@ -114,7 +114,7 @@ class DescriptorFetch(wiring.Component):
         with m.FSM() as states:
             m.d.comb += self.working.eq(~states.ongoing("REST"))
             with m.State("REST"):
-                m.d.sync += [given.eq(self.tail - self.head), waiting.eq(self.tail - number)]
+                m.d.sync += [place.eq(number & (places - 1)), given.eq(self.tail - self.head), waiting.eq(self.tail - number)]
                 with m.If(self.enable & (number != self.tail)):
                     m.next = "JUDGE"
             with m.State("JUDGE"):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from amaranth.utils import exact_log2
 from cdu_spec.config import CduConfig
 
 from cdu.dma.axi4 import BURST_WORDS, Burst
+from cdu.dma.pieces import Pieces
 from cdu.dma.segment_cutter import Part, SegmentCutter
-from cdu.dma.segments import PAD_BITS, Segment
+from cdu.dma.segments import Segment
 from cdu.parts.barrel import rotate_right, shift_right
 from cdu.parts.byte_packer import BytePacker
 from cdu.parts.ram_fifo import RamFifo
@@ -113,48 +113,31 @@ class MemoryReader(wiring.Component):
 
     def _put_together(self, m: Module, plan: StreamFifo | RamFifo, arrived: RamFifo, packer: BytePacker) -> None:
         """Join the bytes of each word that belong to a part, and its padding, a piece per cycle."""
-        offset = Signal(exact_log2(self.size))
-        left = Signal.like(plan.o.payload["bytes"])
-        pad = Signal(PAD_BITS)
+        pieces = Pieces(m, self.size, len(plan.o.payload["bytes"]))
+        of_memory, count = pieces.of_memory, pieces.count
         last = Signal()
         active = Signal()
         failed = Signal()
-        piece = packer.i.payload
-        room = Signal(range(self.size + 1))
-        count = Signal(range(self.size + 1))
-        of_memory = left != 0
-        final = Signal()
         moves = Signal()
-        turned = rotate_right(m, arrived.o.payload["data"], offset, "turned")
+        piece = packer.i.payload
+        turned = rotate_right(m, arrived.o.payload["data"], pieces.offset, "turned")
         repeats = Signal()
         filling = self._filling(m, turned, count, repeats, moves & of_memory) if self.value_bytes else Const(0, 8 * self.size)
         m.d.comb += [
-            room.eq(Mux(of_memory, self.size - offset, self.size)),
-            count.eq(Mux(of_memory, Mux(left < room, left, room), Mux(pad < room, pad, room))),
-            final.eq(Mux(of_memory, (left <= room) & (pad == 0), pad <= room)),
             piece["data"].eq(Mux(of_memory, turned, filling) & expand(ones(count, self.size))),
             piece["count"].eq(count),
-            piece["last"].eq(final & last),
+            piece["last"].eq(pieces.last & last),
             packer.i.valid.eq(active & ~self.result.valid & (arrived.o.valid | ~of_memory)),
             moves.eq(packer.i.valid & packer.i.ready),
             arrived.o.ready.eq(moves & of_memory),
-            plan.o.ready.eq(~active | (moves & final)),
+            plan.o.ready.eq(~active | (moves & pieces.last)),
         ]
         with m.If(plan.o.ready):
-            m.d.sync += [
-                active.eq(plan.o.valid),
-                offset.eq(plan.o.payload["offset"]),
-                left.eq(plan.o.payload["bytes"]),
-                pad.eq(plan.o.payload["pad"]),
-                last.eq(plan.o.payload["last"]),
-                repeats.eq(plan.o.payload["repeats"]),
-            ]
+            part = plan.o.payload
+            pieces.begin(m, part["offset"], part["bytes"], part["pad"])
+            m.d.sync += [active.eq(plan.o.valid), last.eq(part["last"]), repeats.eq(part["repeats"])]
         with m.Elif(moves):
-            m.d.sync += offset.eq(0)
-            with m.If(of_memory):
-                m.d.sync += left.eq(left - count)
-            with m.Else():
-                m.d.sync += pad.eq(pad - count)
+            pieces.follow(m)
 
         wrong = failed | (of_memory & arrived.o.payload["failed"])
         with m.If(self.result.ready):

@@ -12,7 +12,8 @@ from cdu_spec.dma import MEMORY_ADDRESS_BITS, SIZE_BITS
 
 from cdu.dma.axi4 import BURST_WORDS, Burst
 from cdu.dma.burst_former import BurstFormer, Word
-from cdu.dma.segments import PAD_BITS, Segment
+from cdu.dma.pieces import Pieces
+from cdu.dma.segments import Segment
 from cdu.lanes.byte_window import ByteWindow
 from cdu.parts.barrel import shift_left
 from cdu.parts.width_converter import Bytes, expand, ones
@@ -26,21 +27,6 @@ class WriteResult(data.StructLayout):
 
     def __init__(self) -> None:
         super().__init__({"bytes": SIZE_BITS, "surplus": 1, "failed": 1})
-
-
-class _Place:
-    """The place in a segment that is written next, and what is left of the segment; memory has words of ``size`` bytes."""
-
-    def __init__(self, size: int) -> None:
-        self.address = Signal(MEMORY_ADDRESS_BITS)
-        self.left = Signal(SIZE_BITS)
-        self.pad = Signal(PAD_BITS)
-        self.active = Signal()
-        self.last = Signal()
-        self.few = Signal()  # the high bits of ``left`` are 0
-        self.in_word = Signal(range(size + 1))  # bytes from the address to the end of its word
-        self.offset, self.word_address = self.address[: exact_log2(size)], self.address[exact_log2(size) :]
-        self.of_word, self.high = self.left[: exact_log2(size) + 1], self.left[exact_log2(size) + 1 :]
 
 
 class MemoryWriter(wiring.Component):
@@ -111,82 +97,57 @@ class MemoryWriter(wiring.Component):
         ]
 
         # A segment: its bytes, then its padding; behind the last segment all bytes are dropped
-        place = _Place(size)
-        active, pad, in_word, of_word = place.active, place.pad, place.in_word, place.of_word
+        pieces = Pieces(m, size, SIZE_BITS)
+        piece, to_memory = pieces.count, pieces.of_memory
+        word_address = Signal(MEMORY_ADDRESS_BITS - exact_log2(size))
+        active = Signal()
+        last = Signal()
         rest = Signal()
-        room, wanted, there = (Signal(range(size + 1), name=name) for name in ("room", "wanted", "there"))
-        to_memory = Signal()
+        there = Signal(range(size + 1))
         moves = Signal()
         over = Signal()
         ends = Signal()
-        fits = Signal()  # the rest of the segment fits this word
-        fills = Signal()  # it fills this word
-        of_padding = Mux(pad < room, pad, room)
         waits = Signal()
         unanswered = Signal(range(self.unanswered + 1))
         m.d.comb += [
-            to_memory.eq(active & ~(place.few & (of_word == 0))),
-            fits.eq(place.few & (of_word <= in_word)),
-            fills.eq(~place.few | (of_word >= in_word)),
-            room.eq(Mux(to_memory, in_word, size)),
-            wanted.eq(Mux(to_memory, Mux(fills, in_word, of_word), Mux(active, of_padding, Mux(rest, size, 0)))),
-            there.eq(Mux(window.level < wanted, window.level, wanted)),
-            over.eq(window.ended & (window.level <= wanted)),  # the packet has no more than this
+            there.eq(Mux(window.level < piece, window.level, piece)),
+            over.eq(window.ended & (window.level <= piece)),  # the packet has no more than this
         ]
         word: Any = former.i.payload
         # An open burst ends with its packet, if necessary with a word that writes no byte.
-        writes = to_memory & ((there != 0) | former.begun)
-        enough = (window.level >= wanted) | window.ended | rest
+        writes = to_memory & ((window.level != 0) | former.begun)
+        enough = (window.level >= piece) | window.ended | rest
         free = former.i.ready & (unanswered != self.unanswered)
-        content = window.data[: 8 * size] & expand(ones(there, size))
+        content = window.data[: 8 * size] & expand(ones(piece, size))
         m.d.comb += [
             moves.eq((active | rest) & enough & (~writes | free) & ~(rest & window.ended & waits)),
-            window.amount.eq(Mux(moves, there, 0)),
+            window.amount.eq(Mux(moves, piece, 0)),
             window.finishes.eq(rest & moves & over),
             former.i.valid.eq(moves & writes),
-            word["address"].eq(place.address),
-            word["strobe"].eq((Cat(*ones(there, size)) << place.offset)[:size]),
-            word["data"].eq(shift_left(m, content, place.offset, "placed")),
-            word["last"].eq(over | fits),
-            ends.eq(moves & active & (over | Mux(to_memory, fits & (pad == 0), pad <= room))),
-            self.segments.ready.eq(Mux(active, ends & ~place.last, ~rest)),
+            word["address"].eq(Cat(pieces.offset, word_address)),
+            word["strobe"].eq((Cat(*ones(there, size)) << pieces.offset)[:size]),
+            word["data"].eq(shift_left(m, content, pieces.offset, "placed")),
+            word["last"].eq(over | pieces.whole),
+            ends.eq(moves & active & (over | pieces.last)),
+            self.segments.ready.eq(Mux(active, ends & ~last, ~rest)),
         ]
         with m.If(ends):
-            m.d.sync += [active.eq(0), rest.eq(place.last)]
-        self._walk(m, place, moves, to_memory, wanted, fills)
+            m.d.sync += [active.eq(0), rest.eq(last)]
+        segment = self.segments.payload
+        with m.If(self.segments.valid & self.segments.ready):
+            pieces.begin(m, segment["address"][: exact_log2(size)], segment["bytes"], segment["pad"])
+            m.d.sync += [active.eq(1), word_address.eq(segment["address"][exact_log2(size) :]), last.eq(segment["last"])]
+        with m.Elif(ends):
+            m.d.sync += [to_memory.eq(0), piece.eq(size)]
+        with m.Elif(moves & active):
+            pieces.follow(m)
+            m.d.sync += word_address.eq(word_address + 1)
 
         m.d.sync += unanswered.eq(unanswered + former.closed - self.answer)
         self._end(m, window, moves, there, rest, waits, unanswered + former.closed - self.answer)
         with m.If(window.finishes):
             m.d.sync += rest.eq(0)
         return m
-
-    def _walk(self, m: Module, place: _Place, moves: Value, to_memory: Value, wanted: Value, fills: Value) -> None:
-        """Take a segment, or move on in it by the bytes ``wanted`` when a word moves."""
-        with m.If(self.segments.valid & self.segments.ready):
-            segment = self.segments.payload
-            m.d.sync += [
-                place.active.eq(1),
-                place.address.eq(segment["address"]),
-                place.in_word.eq(self.size - segment["address"][: exact_log2(self.size)]),
-                place.left.eq(segment["bytes"]),
-                place.few.eq(~segment["bytes"][len(place.of_word) :].any()),
-                place.pad.eq(segment["pad"]),
-                place.last.eq(segment["last"]),
-            ]
-        with m.Elif(moves & to_memory):
-            # The number of bytes only selects among address bits within a word.
-            following = Signal(range(2 * self.size), name="place")
-            m.d.comb += following.eq(place.offset + wanted)
-            m.d.sync += [
-                place.offset.eq(following),
-                place.word_address.eq(Mux(following >= self.size, place.word_address + 1, place.word_address)),
-                place.left.eq(Mux(fills, place.left - place.in_word, 0)),
-                place.in_word.eq(self.size),
-                place.few.eq(place.few | ((place.high == 1) & (place.of_word < place.in_word))),
-            ]
-        with m.Elif(moves):
-            m.d.sync += place.pad.eq(place.pad - wanted)
 
     def _end(
         self, m: Module, window: ByteWindow, moves: Value, there: Value, rest: Value, waits: Signal, unanswered: Value

@@ -176,9 +176,11 @@ class Ring(wiring.Component):
         m.submodules.to_unit = to_unit = WidthConverter(self.size, self._input)
         m.submodules.to_scales = to_scales = ScaleWords(self.config, self.size)
         m.submodules.of_unit = of_unit = WidthConverter(self._output, self.size)
-        # Words that are read begin in the memory of a reader; a slice ends the paths from the unit to a writer.
+        # Slices end the paths from a reader to the unit and back, and from the unit to a writer.
+        m.submodules.of_memory = of_memory = register_slice(Bytes(self.size))
         m.submodules.to_memory = to_memory = register_slice(Bytes(self.size))
-        connect(m, flipped(self.read[0]), to_unit.i)
+        connect(m, flipped(self.read[0]), of_memory.i)
+        connect(m, of_memory.o, to_unit.i)
         connect(m, flipped(self.read[1]), to_scales.i)
         for number, (name, size, words, ours) in enumerate(
             (("input", self._input, to_unit.o, self.input), ("scales", self._scale, to_scales.o, self.scales))

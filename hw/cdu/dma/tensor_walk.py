@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 from cdu_spec.config import CduConfig
@@ -15,16 +15,15 @@ from cdu_spec.register_types import COUNT_BITS, Channel
 
 from cdu.dma.records import VALUES_BITS, TensorJob
 from cdu.dma.segments import Segment
+from cdu.parts.wide_sum import within
+
+#: Numbers that say where a row of a tensor is: the addresses of it, its channel and its sample; how many channels of its sample
+#: and rows of its channel there are from it on.
+_PLACES = {**dict.fromkeys(("row", "channel", "sample"), MEMORY_ADDRESS_BITS), **dict.fromkeys("ch", VALUES_BITS)}
 
 
-class Cursor(data.StructLayout):
-    """A row of a tensor: the addresses of it, its channel and its sample; how many channels of its sample, rows of its channel
-    and rows there are from it on.
-    """
-
-    def __init__(self) -> None:
-        addresses = dict.fromkeys(("row", "channel", "sample"), MEMORY_ADDRESS_BITS)
-        super().__init__({**addresses, "c": VALUES_BITS, "h": VALUES_BITS, "left": VALUES_BITS})
+def _cursor(name: str) -> dict[str, Signal]:
+    return {part: Signal(bits, name=f"{name}_{part}") for part, bits in _PLACES.items()}
 
 
 class TensorWalk(wiring.Component):
@@ -55,74 +54,75 @@ class TensorWalk(wiring.Component):
         job, counts, segment = self.job.payload, self.job.payload["counts"], self.o.payload
         place = exact_log2(self.value_bytes)
         active = Signal()
-        here: Any = Signal(Cursor())
-        strip: Any = Signal(Cursor())  # the first row of the strip
+        here, strip, ahead = _cursor("here"), _cursor("strip"), _cursor("ahead")  # a row, its strip's first row, the next one
+        left, strip_left = Signal(VALUES_BITS), Signal(VALUES_BITS)  # rows of the tensor from these two on
         row = Signal(range(BLOCK_SIDE))  # of the strip
         beat = Signal(COUNT_BITS)  # of the row
+        across = Signal(VALUES_BITS)  # values of the row from this beat on
+        rest = Mux(left == 0, 0, left - 1)
         repeats = job["repeats"] if self.repeats else Const(0)
-        ahead = self._next(m, here, job, repeats)
+        self._next(m, here, ahead, job)
 
         # A row of a tile: what of it is there, and up to whole blocks padding
         beats = Signal(range(TILE_BLOCKS + 1))
-        width = Signal(VALUES_BITS)
         values = Signal(range(TILE_COLUMNS + 1))
         last_tile = Signal()
         m.d.comb += [
-            width.eq(job["w"] - (beat << exact_log2(LANES))),
-            last_tile.eq(counts["row_beats"] - beat <= TILE_BLOCKS),
-            beats.eq(Mux(last_tile, counts["row_beats"] - beat, TILE_BLOCKS)),
-            values.eq(Mux((here["left"] == 0) & ~repeats, 0, Mux(width < TILE_COLUMNS, width, TILE_COLUMNS))),
+            last_tile.eq(within(across, Const(TILE_COLUMNS))),
+            beats.eq(Mux(last_tile, (across[: len(values)] + LANES - 1) >> exact_log2(LANES), TILE_BLOCKS)),
+            values.eq(Mux((left == 0) & ~repeats, 0, Mux(last_tile, across, TILE_COLUMNS))),
         ]
         # A row of the tensor: padding where a row of the matrix ends, and at the end
-        ends = here["left"] == 1
+        ends = left == 1
         fills = Signal()
         m.d.comb += fills.eq(Mux(job["flat"], ends, here["h"] == 1))
         row_pad = Mux(fills, counts["row_pad"], 0) + Mux(ends, counts["end_pad"] << exact_log2(LANES), 0)
 
+        last_row = row == BLOCK_SIDE - 1
         m.d.comb += [
             self.o.valid.eq(active),
             segment["address"].eq(here["row"] + (beat << exact_log2(LANES) + place)),
             segment["bytes"].eq(Mux(job["in_tiles"], values, job["w"]) << place),
             segment["pad"].eq(Mux(job["in_tiles"], (beats << exact_log2(LANES)) - values, row_pad) << place),
             segment["repeats"].eq(repeats),
-            segment["last"].eq(Mux(job["in_tiles"], (row == BLOCK_SIDE - 1) & last_tile & (ahead["left"] == 0), ends)),
+            segment["last"].eq(Mux(job["in_tiles"], last_row & last_tile & within(left, Const(1)), ends)),
             self.job.ready.eq(active & self.o.ready & segment["last"]),
         ]
         with m.If(~active):
-            for cursor in (here, strip):
+            for cursor, rows in ((here, left), (strip, strip_left)):
                 m.d.sync += [
                     *(cursor[name].eq(job["tensor"]) for name in ("row", "channel", "sample")),
                     *(cursor[name].eq(job[name]) for name in "ch"),
-                    cursor["left"].eq(counts["rows"]),
+                    rows.eq(counts["rows"]),
                 ]
-            m.d.sync += [active.eq(self.job.valid), row.eq(0), beat.eq(0)]
+            m.d.sync += [active.eq(self.job.valid), row.eq(0), beat.eq(0), across.eq(job["w"])]
         with m.Elif(self.o.ready):
             m.d.sync += active.eq(~segment["last"])
-            with m.If(~job["in_tiles"]):
-                m.d.sync += here.eq(ahead)
-            with m.Elif(row != BLOCK_SIDE - 1):
-                m.d.sync += [here.eq(ahead), row.eq(row + 1)]
-            with m.Elif(~last_tile):
-                m.d.sync += [here.eq(strip), row.eq(0), beat.eq(beat + TILE_BLOCKS)]
+            with m.If(job["in_tiles"] & last_row & ~last_tile):
+                m.d.sync += [*(here[name].eq(strip[name]) for name in here), left.eq(strip_left), row.eq(0)]
+                m.d.sync += [beat.eq(beat + TILE_BLOCKS), across.eq(across - TILE_COLUMNS)]
             with m.Else():
-                m.d.sync += [here.eq(ahead), strip.eq(ahead), row.eq(0), beat.eq(0)]
+                m.d.sync += left.eq(rest)
+                # Behind the last row there is none, or that one again.
+                with m.If((left != 0) & ~(repeats & ends)):
+                    m.d.sync += [here[name].eq(ahead[name]) for name in here]
+                with m.If(job["in_tiles"]):
+                    m.d.sync += row.eq(row + 1)
+                    with m.If(last_row):  # the last tile, with rows behind it or as the end of the job
+                        m.d.sync += [*(strip[name].eq(ahead[name]) for name in strip), strip_left.eq(rest)]
+                        m.d.sync += [beat.eq(0), across.eq(job["w"])]
         return m
 
-    def _next(self, m: Module, here: Any, job: Any, repeats: Value) -> Any:
-        """The row behind a row; behind the last one there is none, or that one again."""
-        ahead: Any = Signal(Cursor())
-        m.d.comb += ahead.eq(here)
-        with m.If(here["left"] != 0):
-            m.d.comb += ahead["left"].eq(here["left"] - 1)
-        with m.If((here["left"] != 0) & ~(repeats & (here["left"] == 1))):
-            with m.If(here["h"] != 1):
-                m.d.comb += [ahead["h"].eq(here["h"] - 1), ahead["row"].eq(here["row"] + job["stride_h"])]
-            with m.Elif(here["c"] != 1):
-                channel = here["channel"] + job["stride_c"]
-                m.d.comb += [ahead["h"].eq(job["h"]), ahead["c"].eq(here["c"] - 1)]
-                m.d.comb += [ahead[name].eq(channel) for name in ("row", "channel")]
-            with m.Else():
-                sample = here["sample"] + job["stride_n"]
-                m.d.comb += [ahead["h"].eq(job["h"]), ahead["c"].eq(job["c"])]
-                m.d.comb += [ahead[name].eq(sample) for name in ("row", "channel", "sample")]
-        return ahead
+    def _next(self, m: Module, here: dict[str, Signal], ahead: dict[str, Signal], job: Any) -> None:
+        """Set ``ahead`` to the row behind a row that is not the last one."""
+        m.d.comb += [ahead[name].eq(here[name]) for name in here]
+        with m.If(here["h"] != 1):
+            m.d.comb += [ahead["h"].eq(here["h"] - 1), ahead["row"].eq(here["row"] + job["stride_h"])]
+        with m.Elif(here["c"] != 1):
+            channel = here["channel"] + job["stride_c"]
+            m.d.comb += [ahead["h"].eq(job["h"]), ahead["c"].eq(here["c"] - 1)]
+            m.d.comb += [ahead[name].eq(channel) for name in ("row", "channel")]
+        with m.Else():
+            sample = here["sample"] + job["stride_n"]
+            m.d.comb += [ahead["h"].eq(job["h"]), ahead["c"].eq(job["c"])]
+            m.d.comb += [ahead[name].eq(sample) for name in ("row", "channel", "sample")]

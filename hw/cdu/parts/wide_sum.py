@@ -21,6 +21,12 @@ def below(count: Value, limit: Value) -> Value:
     return ~count[bits:].any() & (count[:bits] < limit)
 
 
+def within(count: Value, limit: Value) -> Value:
+    """Return ``count <= limit`` for a narrow limit: no carry runs through a wide count."""
+    bits = len(limit)
+    return ~count[bits:].any() & (count[:bits] <= limit)
+
+
 def _selected(left: Value, right: Value, width: int, subtract: bool) -> Value:
     ours, theirs = (_extended(value, width) for value in (left, right))
     half = (width + 1) // 2

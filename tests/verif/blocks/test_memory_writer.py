@@ -18,11 +18,12 @@ FAULTS = {
         "open",
     ),
     "the burst stays open behind the last word of a segment": (
-        r"(assign i__payload_\d+__last = over) \| fits;",
+        r"(assign i__payload_\d+__last = over) \| whole;",
         r"\1;",
         "ends_with_segment",
     ),
-    "bytes behind the segment are written": (r"(assign fills = )[^;]*;", r"\g<1>1'h1;", "no_further"),
+    "bytes behind the segment are written": (r"(assign there = _\d+_ \? level) : count;", r"\1 : level[3:0];", "no_further"),
+    "a piece is as long as its word": (r"(assign _\d+_ = _\d+_ \?) segments__payload\[43:40\] :", r"\1 4'h8 :", "whole_piece"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from amaranth.utils import exact_log2
 from cdu.dma.axi4 import BURST_WORDS
 from cdu.dma.burst_former import PlacedWord
 from cdu.dma.memory_writer import UNANSWERED, MemoryWriter, WriteResult
@@ -27,10 +28,12 @@ _PLACES = {"former.i__valid": 1, "former.i__ready": 1, "former.i__payload": Plac
     "window.finishes": 1,
     "active": 1,
     "rest": 1,
-    "address": MEMORY_ADDRESS_BITS,
+    "word_address": MEMORY_ADDRESS_BITS - exact_log2(_BYTES),
+    "offset": exact_log2(_BYTES),
     "left": SIZE_BITS,
-    "few": 1,
-    "in_word": _BYTES.bit_length(),
+    "of_memory": 1,
+    "whole": 1,
+    "count": _BYTES.bit_length(),
 }
 
 

@@ -10,10 +10,11 @@ module words_in_segments #(parameter BYTES = 8) (
   input [40+9*BYTES:0] inner_former__i__payload,
   // Registers of the writer, and the end of a packet
   input inner_active, inner_rest, inner_window__finishes,
-  input [39:0] inner_address,
+  input [39-$clog2(BYTES):0] inner_word_address,
+  input [$clog2(BYTES)-1:0] inner_offset,
   input [31:0] inner_left,
-  input inner_few,
-  input [$clog2(BYTES):0] inner_in_word
+  input inner_of_memory, inner_whole,
+  input [$clog2(BYTES):0] inner_count
 );
   localparam PLACE = $clog2(BYTES);
   wire takes = segments__valid & segments__ready, writes = inner_former__i__valid & inner_former__i__ready;
@@ -24,6 +25,8 @@ module words_in_segments #(parameter BYTES = 8) (
     count = 0;
     for (int n = 0; n < BYTES; n++) count = count + strobe[n];
   end
+
+  wire [PLACE:0] room = BYTES - inner_offset;
 
   reg [39:0] place;  // of the next byte of the segment
   reg [31:0] left;   // bytes of it behind that
@@ -48,9 +51,11 @@ module words_in_segments #(parameter BYTES = 8) (
     ends_with_segment: assert (~(fresh & inner_former__begun));
     ends_with_packet: assert (~(over & inner_former__begun));
     // The writer counts the same way, and a burst is open within a segment only.
-    same: assert (~inner_active | (inner_address == place && inner_left == left));
-    high_bits: assert (~inner_active | inner_few == (inner_left >> (PLACE + 1) == 0));
-    to_its_end: assert (~inner_active | inner_left == 0 | inner_in_word == BYTES - inner_address[PLACE-1:0]);
+    same: assert (~inner_active | (inner_left == left && (left == 0 || {inner_word_address, inner_offset} == place)));
+    in_memory: assert (inner_of_memory == (inner_active & inner_left != 0));
+    whole_piece: assert (~(inner_active & inner_of_memory & inner_whole) | inner_count == inner_left);
+    other_piece: assert (~(inner_active & inner_of_memory & ~inner_whole) | (inner_count == room && inner_count < inner_left));
+    in_its_word: assert (~(inner_active & inner_of_memory) | inner_count <= room);
     one_at_a_time: assert (~(inner_active & inner_rest));
     open: assert (~inner_former__begun | (inner_active && left != 0 && place == {expected, {PLACE{1'b0}}}));
   end
