@@ -187,7 +187,7 @@ def _refusal(module: PropertyModule, found: Sequence[Interface], config: CduConf
     """Return a message for a module that fits no interface: the inputs that do not belong to the one that lacks the fewest."""
     others = {one.name: [name for name, to in _connections(module, one, config).items() if not to] for one in found}
     name = min(others, key=lambda name: len(others[name]))
-    names = ", ".join(f"{one.name} ({one.protocol}, {'received' if one.receives else 'sent'})" for one in found)
+    names = ", ".join(f"{one.name} ({one.protocol})" for one in found)
     why = f"no signal of {name} is left for {', '.join(others[name])}, {_UNDERSTOOD}"
     if not others[name]:
         why = "it has no input of AXI, or a word in its name asks for the other direction"
