@@ -40,8 +40,11 @@ def generate(
     chosen = configuration(config, settings)
     from cdu.delivery import generator
 
+    macros = bound(memories)
     with ProgressBar() as shown:
-        result = generator.generate(chosen, block, bound(memories), shown=shown)
+        result = generator.generate(chosen, block, macros, shown=shown)
+        for line in macros.unused([result.manifest]):
+            shown.say(line)
     folder = make_folder(output)
     paths = result.write(folder)
     if block is None:

@@ -89,7 +89,7 @@ _ADDRESSES = ("write_address", "read_address")
 _DATA = ("write_data", "read_data")
 #: Signals that pins of a macro can be connected to; an enable with ~ in front is active low.
 SIGNALS = (_CLOCK, *_ENABLES, *_ADDRESSES, *_DATA)
-_CONSTANT = re.compile(r"\d+'[bdh][0-9a-fA-F]+")
+_CONSTANT = re.compile(r"([1-9]\d*)'(?:b([01]+)|d(\d+)|h([0-9a-fA-F]+))", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _KEYS = {"width": int, "depth": int, "macro": str, "macro_width": int, "macro_depth": int, "pins": dict}
 _OPTIONAL = {"holds": bool, "liberty": str}
@@ -141,10 +141,10 @@ class Macro:
             )
         for pin, signal in self.pins.items():
             plain = signal.removeprefix("~") if signal.removeprefix("~") in _ENABLES else signal
-            if not _NAME.fullmatch(pin) or (plain not in SIGNALS and not _CONSTANT.fullmatch(signal)):
+            if not _NAME.fullmatch(pin) or not (plain in SIGNALS or _constant(signal)):
                 raise ConfigError(
                     f"pin {pin} = {signal!r} of macro {self.macro} is not allowed: use {', '.join(SIGNALS)}, an enable with "
-                    "~ in front, or a constant such as 1'b0"
+                    "~ in front, or a constant that fits its size, such as 1'b0"
                 )
         used = {signal.removeprefix("~") for signal in self.pins.values()}
         missing = [signal for signal in SIGNALS if signal not in used]
@@ -197,6 +197,9 @@ class Memories:
 
     def module(self, top: str, sizes: Sequence[tuple[int, int]]) -> str:
         """Return the Verilog of the module that all memories of these sizes in ``top`` are instances of; empty without any."""
+        for macro in self.macros:
+            if macro.macro == top or macro.macro.startswith(f"{top}__"):
+                raise ConfigError(f"macro {macro.macro} has the name of a module of {top}: use one that does not begin so")
         self.found = Counter(sizes)
         if not sizes:
             return ""
@@ -224,6 +227,21 @@ class Memories:
             {"width": width, "depth": depth, "ports": "1r1w", "count": count, "macro": names.get((width, depth), cells)}
             for (width, depth), count in sorted(self.found.items())
         ]
+
+    def unused(self, manifests: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Return a line for each macro whose size no memory in manifests has.
+
+        Raises ConfigError if all are such, unless the memories are latches.
+        """
+        sizes = {(one["width"], one["depth"]) for manifest in manifests for one in manifest["memories"]}
+        left = [macro for macro in self.macros if (macro.width, macro.depth) not in sizes]
+        lines = [f"no memory is {one.width} x {one.depth}: macro {one.macro} of --memories is not used" for one in left]
+        if left and len(left) == len(self.macros) and not self.latches:
+            there = ", ".join(f"{width} x {depth}" for width, depth in sorted(sizes)) or "none"
+            raise ConfigError(
+                f"no macro of --memories has the size of a memory ({there}): correct width and depth, or leave --memories out"
+            )
+        return lines
 
 
 def read_memories(path: Path) -> Memories:
@@ -260,6 +278,15 @@ def _macro(path: Path, table: Mapping[str, Any]) -> Macro:
         raise ConfigError(f"a memory of {path} has unknown keys or pins that are no texts: use {', '.join(known)}")
     liberty = path.parent / table["liberty"] if "liberty" in table else None
     return Macro(**{**table, "liberty": liberty})
+
+
+def _constant(text: str) -> bool:
+    """Return whether a text is a constant of Verilog with its size, which it fits."""
+    found = _CONSTANT.fullmatch(text)
+    if found is None:
+        return False
+    number = next(int(digits, base) for digits, base in zip(found.groups()[1:], (2, 10, 16), strict=True) if digits)
+    return number.bit_length() <= int(found[1])
 
 
 _KINDS = {int: "a whole number", str: "a text", dict: "a table of texts", bool: "true or false"}

@@ -86,6 +86,8 @@ def synthesise_blocks(settings: SynthesisSettings, command: str, progress: Progr
     timer, library = None if macros else opensta.choose(settings.sta), pdk.find(settings.pdk).read()
     build, periods = yosys.engine(settings.yosys), settings.clocks_ns
     made = generated(settings.config, settings.blocks, settings.memories)
+    for line in settings.memories.unused([item.manifest for item in made]):
+        shown.say(line)
 
     def costs_of(item: Generated) -> dict[float, flow.Cost]:
         by_row = item.name == settings.config.unit_name or item.name in breakdown.UNITS

@@ -9,11 +9,13 @@ import pytest
 from cdu.delivery import generator, verilog
 from cdu.delivery.memories import Memories, read_memories
 from cdu.parts.ram import Ram
+from cdu_cli.main import app
 from cdu_spec.config import CduConfig
 from cdu_spec.config_rules import ConfigError
 from cdu_tools import verilator
 from cdu_verif.regression import plan, regression
 from tools_here import needs_verilator
+from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[3]
 PINS = {
@@ -90,6 +92,48 @@ def test_macros_for_other_sizes_change_nothing(file):
     assert generator.generate(CduConfig(), "alignment_buffer", other).verilog == (
         generator.generate(CduConfig(), "alignment_buffer").verilog
     )
+
+
+def test_a_macro_for_which_there_is_no_memory_is_named(file, tmp_path):
+    memories = read_memories(file(toml() + toml(depth=63)))
+    made = [generator.generate(CduConfig(), block, memories).manifest for block in ("dct", "alignment_buffer")]
+    assert memories.unused(made) == ["no memory is 64 x 63: macro ram_128x24 of --memories is not used"]
+    with pytest.raises(
+        ConfigError, match=r"no macro of --memories has the size of a memory \(64 x 64\): correct width and depth"
+    ):
+        read_memories(file(toml(depth=63))).unused(made)
+    with pytest.raises(ConfigError, match=r"a memory \(none\)"):
+        memories.unused(made[:1])
+    assert len(read_memories(file("latches = true\n" + toml(depth=63))).unused(made)) == 1
+    assert Memories(latches=True).unused(made) == Memories().unused(made) == []
+
+
+def test_generate_says_which_macro_is_not_used(file, tmp_path):
+    wanted = ["generate", "--block", "alignment_buffer", "-o", str(tmp_path / "rtl"), "--memories"]
+    result = CliRunner().invoke(app, [*wanted, str(file(toml() + toml(depth=63)))])
+    assert result.exit_code == 0
+    assert "no memory is 64 x 63" in result.stderr
+    result = CliRunner().invoke(app, [*wanted, str(file(toml(depth=63)))])
+    assert "no macro of --memories has the size of a memory (64 x 64)" in str(result.exception)
+
+
+@pytest.mark.parametrize("name", ["cdu_alignment_buffer", "cdu_alignment_buffer__ram_1r1w", "cdu_alignment_buffer__other"])
+def test_a_macro_has_no_name_of_the_unit(name, file):
+    with pytest.raises(ConfigError, match=f"macro {name} has the name of a module of cdu_alignment_buffer: use one that"):
+        generator.generate(CduConfig(), "alignment_buffer", read_memories(file(toml().replace("ram_128x24", name))))
+
+
+@pytest.mark.parametrize(
+    "value", ["1'b9", "0'hff", "4'dff", "2'b100", "4'd16", "8'h1ff", "'b0", "01'b0", "1'bx", "1'B0", "١'b0"]
+)
+def test_a_constant_is_one_of_verilog(value, file):
+    with pytest.raises(ConfigError, match=r"of macro ram_128x24 is not allowed: use .* a constant that fits its size"):
+        read_memories(file(toml({**PINS, "TEST": value})))
+
+
+@pytest.mark.parametrize("value", ["1'b1", "4'd15", "8'hfF", "12'b0"])
+def test_a_constant_with_a_size_is_taken(value, file):
+    assert read_memories(file(toml({**PINS, "TEST": value}))).macros[0].pins["TEST"] == value
 
 
 #: One of them in the quick tests, where their memories are used alike.

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 import typer
@@ -41,6 +42,12 @@ def test_generate_twice_is_the_same(command, tmp_path):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     content = json.loads((tmp_path / "a" / "shift_quantizer.json").read_text())
     assert content["config"]["rounding"] == "trunc"
+
+
+def test_synth_refuses_macros_that_no_block_has_a_memory_for(command, tmp_path, nangate45):
+    file = Path(__file__).parents[3] / "examples" / "memories" / "any.toml"
+    result = command("synth", "--block", "inverse_shift_quantizer", "--memories", file, "-o", tmp_path / "out")
+    assert "no macro of --memories has the size of a memory (none)" in str(result.exception)
 
 
 def test_synth_reports_a_block(command, tmp_path, nangate45):
