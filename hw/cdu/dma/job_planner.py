@@ -41,7 +41,7 @@ class JobPlanner(wiring.Component):
     o
         Stream of :class:`~cdu.dma.records.Planned`. The counts are those of :class:`cdu_spec.matrix_view.MatrixView`.
 
-    Latency: four serial products, each of as many cycles as its smaller factor has bits; up to 130 cycles in all.
+    Latency: four serial products, each of as many cycles as its smaller factor has bits; up to 131 cycles in all.
     """
 
     i: stream.Interface
@@ -98,6 +98,8 @@ class JobPlanner(wiring.Component):
         kept = Signal(len(Cat(counts, errors)) + 1)
         m.d.comb += Cat(planned["counts"], planned["errors"], planned["nowhere"]).eq(kept)
         with m.FSM():
+            with m.State("LOOK"), m.If(self.i.valid):
+                m.next = "MAPS"
             self._products(m, multiplier, (n, c, h, w), (maps, area, rows), too_many, wrong)
             with m.State("MATRIX"):
                 self._multiply(m, multiplier, matrix, wrong)
@@ -131,7 +133,7 @@ class JobPlanner(wiring.Component):
                 m.d.comb += [self.o.valid.eq(1), self.i.ready.eq(self.o.ready)]
                 with m.If(self.o.ready):
                     m.d.sync += [too_many.eq(0), extra.eq(0)]
-                    m.next = "MAPS"
+                    m.next = "LOOK"
         return m
 
     def _check(self, m: Module, errors: Any, kind: Mapping[str, Value], too_many: Value, wrong: Signal) -> dict[str, Value]:
@@ -147,13 +149,15 @@ class JobPlanner(wiring.Component):
         scales_bytes = Mux(kind["wide"], channels * scale_port_bytes(offsets=True), channels * RECIPROCAL_BYTES)
         # The values of a tensor are at the addresses that its strides give, modulo the size of the address space.
         lengths = {"tensor": 1, "payload": descriptor["payload_bytes"], "scales": scales_bytes, "completion": COMPLETION_BYTES}
+        unfit = Signal()  # a cycle after the descriptor
         far = {name: _ends_beyond(descriptor[name], length) for name, length in lengths.items()}
         m.d.comb += [
             errors["bad_mode"].eq(self._wrong_mode(descriptor)),
             errors["bad_shape"].eq(extent_wrong | too_many),
             errors["bad_address"].eq(far["tensor"] | far["payload"] | (kind["has_scales"] & far["scales"])),
-            wrong.eq(self.i.payload["failed"] | errors.as_value().any()),
+            wrong.eq(unfit | too_many),
         ]
+        m.d.sync += unfit.eq(self.i.payload["failed"] | errors.as_value().any())
         if self.channel is Channel.DECOMPRESS:
             behind = Mux(descriptor["payload_crc"] != 0, CRC_BYTES, 0)
             m.d.comb += errors["bad_length"].eq(descriptor["payload_bytes"] <= behind)

@@ -17,7 +17,7 @@ from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import INDUCTION, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
 
-_PROBES = {"fsm_state": 3, "multiplier.busy": 1}
+_PROBES = {"fsm_state": 4, "multiplier.busy": 1}
 _PARTS = ("tensor", "payload", "scales", "completion", "payload_bytes", "c")
 
 

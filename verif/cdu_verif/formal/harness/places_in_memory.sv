@@ -12,13 +12,13 @@ module places_in_memory #(
   input [31:0] o_payload_bytes, o_c,
   input i__valid,
   // of the device: its state, and whether a product is under way
-  input [2:0] inner_fsm_state,
+  input [3:0] inner_fsm_state,
   input inner_multiplier__busy
 );
   localparam logic [64:0] ADDRESSES = 65'd1 << 40;
   wire [64:0] channels = flat ? 65'd1 : {33'd0, o_c};
-  // A descriptor is there from the first product on until the job has left; behind the last product there is none.
-  localparam logic [2:0] FIRST = 0, KEEP = 2, PADDING = 5, GROUPS = 6, READY = 7;
+  // A descriptor is there from the first look on until the job has left; behind the last product there is none.
+  localparam logic [3:0] FIRST = 0, KEEP = 3, PADDING = 6, GROUPS = 7, READY = 8;
   wire behind = inner_fsm_state == KEEP | inner_fsm_state == PADDING | inner_fsm_state == GROUPS | inner_fsm_state == READY;
   always @* if (started & ~rst) begin
     there: assert (i__valid | (inner_fsm_state == FIRST & ~inner_multiplier__busy));
