@@ -15,21 +15,25 @@ from pathlib import Path
 from typing import Any
 
 from cdu_spec import latencies
+from cdu_spec.bitstream import CRC_BYTES
 from cdu_spec.config import CduConfig
-from cdu_spec.dma import read_words, scale_words, tensor_extents, unanswered_bursts
+from cdu_spec.dma import MEMORY_ADDRESS_BITS, read_words, scale_words, tensor_extents, unanswered_bursts
 from cdu_spec.geometry import LANES, TILE_BLOCKS
+from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import MASK_BYTES, Coder, Mode
 from cdu_spec.ports import scale_port_bytes
-from cdu_spec.register_types import SHIFT_REGISTERS, Channel
+from cdu_spec.register_types import COUNT_BITS, SHIFT_REGISTERS, Channel
 from cdu_tools import cache as built
 from cdu_tools.compilers import cpp_compiler
 from cdu_tools.errors import UserError
+from cdu_tools.texts import extents
 
 #: Sources of the model, by their names beside a generated unit.
 SOURCES = {f"cdu_{path.name}": path for path in sorted((Path(__file__).parent / "c").glob("cycles*.hpp"))}
 
 _MODES = 16
-_MOST_BYTES = 1 << 30
+#: Most rows of 8 values that a unit counts, and cycles of latency with which no number overflows.
+_MOST_ROWS, _MOST_LATENCY = (1 << COUNT_BITS) - 1, (1 << 32) - 1
 _OPTIONS = ("-O2", "-std=c++17", "-fPIC", "-shared", "-Wall", "-Wextra")
 _DOOR = """\
 #include "cdu_cycles.hpp"
@@ -107,40 +111,62 @@ def job_cycles(
     channel, mode
         Direction and mode of the job.
     shape
-        Shape of the tensor, as in :class:`~cdu_spec.matrix_view.MatrixView`.
+        Shape of the tensor, as in :class:`~cdu_spec.matrix_view.MatrixView`: at most 2**26 - 1 rows of 8 values with padding.
     payload_bytes
-        Bytes of the payload, 1 to 2**30, with its CRC if it has one.
+        Bytes of the payload with its CRC if it has one: 1 to those of the padded values with a bit more for each, and 4.
     latency
-        Cycles beyond the least that memory takes to answer, 0 or more; None for the unit without its engine.
+        Cycles beyond the least that memory takes to answer, 0 to 2**32 - 1; None for the unit without its engine.
     coder
         Coder of the blocks in mode jpeg-act.
     addresses
-        Addresses of tensor, payload and scales.
+        Addresses of tensor, payload and scales, below 2**40.
 
-    Raises UserError for a mode or a coder that the unit does not have, decompression of blocks of GMC, payloads of other
-    lengths, a latency below 0, a latency for a unit without an engine, and streams with clocks of their own; MissingToolError
+    Raises UserError for a mode or a coder that the unit does not have, decompression of blocks of GMC, other shapes, lengths,
+    addresses and latencies, a latency for a unit without an engine, and streams with clocks of their own; MissingToolError
     without a C++ compiler.
     """
     if mode not in config.built_modes:
         raise UserError(f"unit {config.unit_name} has no mode {mode.label}: use one of {', '.join(config.modes)}")
     if mode.has_dct and coder not in config.built_coders:
         raise UserError(f"unit {config.unit_name} has no coder {coder.label}: use one of {', '.join(config.coders)}")
-    if not 1 <= payload_bytes <= _MOST_BYTES:
-        raise UserError(f"a payload of {payload_bytes} bytes is not allowed: use 1 to {_MOST_BYTES}")
     if not _is_modelled(config):
         raise UserError(f"own_clocks = {', '.join(config.own_clocks)} is not modelled: use none, or registers")
     gmc = mode.has_dct and coder is Coder.GMC
     if gmc and channel is Channel.DECOMPRESS:
         raise UserError("decompression of coder gmc is not modelled, because its rate depends on the values: use coder zvc")
+    _check(config, mode, shape, payload_bytes, latency, addresses)
     job = _Job(list(Channel).index(channel), mode, *tensor_extents(shape, mode), payload_bytes, *addresses, gmc)
     unit = ctypes.byref(_unit(config))
     if latency is None:
         return int(_library().alone(unit, ctypes.byref(job)))
-    if latency < 0:
-        raise UserError(f"a latency of {latency} cycles is not allowed: use 0 or more")
     if not config.dma_bits:
         raise UserError(f"unit {config.unit_name} has no DMA engine: use a configuration with dma_bits, or no latency")
     return int(_library().behind_engine(unit, ctypes.byref(job), ctypes.c_uint64(latency)))
+
+
+def _check(
+    config: CduConfig, mode: Mode, shape: Sequence[int], payload_bytes: int, latency: int | None, addresses: Sequence[int]
+) -> None:
+    """Raise UserError for numbers that no job has."""
+    if not shape or min(shape) < 1:
+        raise UserError(f"a tensor of shape {extents(shape)} is not allowed: use one or more extents, each 1 or more")
+    try:
+        rows = MatrixView.of(shape, mode).beats
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    if rows > _MOST_ROWS:
+        raise UserError(
+            f"a tensor of shape {extents(shape)} has {rows} rows of 8 values with its padding, and a job takes {_MOST_ROWS}: "
+            "divide the tensor"
+        )
+    most = rows * (LANES * config.dtype.bits // 8 + 1) + CRC_BYTES
+    if not 1 <= payload_bytes <= most:
+        raise UserError(f"a payload of {payload_bytes} bytes is not allowed: use 1 to {most} for shape {extents(shape)}")
+    if latency is not None and not 0 <= latency <= _MOST_LATENCY:
+        raise UserError(f"a latency of {latency} cycles is not allowed: use 0 to {_MOST_LATENCY}")
+    for name, address, size in zip(("tensor", "payload", "scales"), addresses, (1, payload_bytes, 1), strict=True):
+        if not 0 <= address <= (1 << MEMORY_ADDRESS_BITS) - size:
+            raise UserError(f"address {address:#x} of the {name} is not allowed: use 0 to 2**{MEMORY_ADDRESS_BITS} - {size}")
 
 
 def cycles_files(config: CduConfig, unit: str) -> dict[str, str]:

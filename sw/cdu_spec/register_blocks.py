@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cdu_spec.config import CduConfig
-from cdu_spec.dma import DMA_CHANNEL, dma_base
+from cdu_spec.dma import DMA_CHANNEL, DMA_CHANNEL_BYTES, dma_base
 from cdu_spec.modes import Mode
-from cdu_spec.register_types import Access, Channel, Register
+from cdu_spec.register_types import BLOCK_BYTES, Access, Channel, Register
 from cdu_spec.registers import GLOBAL, channel_registers, read_only_values
 
 
@@ -22,6 +22,8 @@ class RegisterBlock:
         ``None`` for the global block.
     base
         Address of its first register.
+    size
+        Bytes of its addresses.
     description
         A sentence.
     registers
@@ -32,6 +34,7 @@ class RegisterBlock:
 
     name: str | None
     base: int
+    size: int
     description: str
     registers: tuple[Register, ...]
     constant: frozenset[str] = frozenset()
@@ -41,15 +44,16 @@ def register_blocks(config: CduConfig) -> Iterator[RegisterBlock]:
     """Yield all blocks of a unit, followed by those of its DMA engine, in the order of their addresses."""
     fixed = read_only_values(config)
     known = tuple(_with_reset(entry, fixed[entry.name]) if entry.name in fixed else entry for entry in GLOBAL)
-    yield RegisterBlock(None, 0, "What the unit is.", known, frozenset(fixed))
+    yield RegisterBlock(None, 0, BLOCK_BYTES, "What the unit is.", known, frozenset(fixed))
     has_tables, has_engine = Mode.JPEG_ACT in config.built_modes, bool(config.dma_bits)
     for channel in Channel:
         present = tuple(entry if has_tables else _without_table(entry) for entry in channel_registers(channel, config))
         if has_engine:  # only the engine writes them
             present = tuple(replace(entry, access=Access.RO) for entry in present if entry.access is not Access.WO)
-        yield RegisterBlock(channel.value, channel.base, f"Channel {channel.value}.", present)
+        yield RegisterBlock(channel.value, channel.base, BLOCK_BYTES, f"Channel {channel.value}.", present)
     for channel in Channel if has_engine else ():
-        yield RegisterBlock(f"dma_{channel.value}", dma_base(channel), f"DMA engine, {channel.value}.", DMA_CHANNEL)
+        about = f"DMA engine, {channel.value}."
+        yield RegisterBlock(f"dma_{channel.value}", dma_base(channel), DMA_CHANNEL_BYTES, about, DMA_CHANNEL)
 
 
 def plain(text: str) -> str:

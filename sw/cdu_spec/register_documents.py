@@ -144,7 +144,8 @@ def c_header() -> str:
     lines = [
         "/* Registers of a compression/decompression unit. Offsets are in bytes. The registers of a channel are relative to",
         " * CDU_COMPRESS or CDU_DECOMPRESS. A flag is its mask; of another field FIELD_MASK is the mask,",
-        " * FIELD(value) moves a value there, FIELD_GET(register) gets it from there. */",
+        " * FIELD(value) moves a value there, FIELD_GET(register) gets it from there. All units of a version have the same",
+        " * registers here; those of an engine follow. A file may include the headers of several units. */",
         "#ifndef CDU_REGISTERS_H",
         "#define CDU_REGISTERS_H",
         "",
@@ -156,7 +157,9 @@ def c_header() -> str:
     for prefix, table in (("CDU", GLOBAL), ("CDU_CHANNEL", CHANNEL)):
         for register in table:
             lines += register_definitions(prefix, register)
-    return "\n".join([*lines, "#endif", ""])
+    version = next(entry.reset for entry in GLOBAL if entry.name == "VERSION")
+    other = f"#elif CDU_VERSION_RESET != {version:#010x}u"
+    return "\n".join([*lines, other, '#error "headers of two versions of the register map: generate both again"', "#endif", ""])
 
 
 def _block(name: str, base: int) -> str:

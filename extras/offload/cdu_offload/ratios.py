@@ -48,6 +48,8 @@ class Ratios:
         coded = {kind for kind, row in kinds if row["codec"] not in _EXACT}
         for kind, row in kinds:
             if kind is not None and (row["codec"] not in _EXACT or kind not in coded):
+                if not row["ratio"] > 0:
+                    raise ValueError("a ratio is a positive number")
                 original = float(VALUE_BYTES * prod(row["shape"]) * row.get("count", 1))
                 self.add(kind, row["op"], original, original / row["ratio"])
 

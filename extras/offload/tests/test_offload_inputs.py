@@ -89,6 +89,7 @@ def test_shipped_ratios_serve_every_network():
     [
         ("{", "is no results.json"),
         ('{"model": "resnet"}', "is no results.json"),
+        (json.dumps(RESULTS).replace('"ratio": 4.0', '"ratio": 0'), "is no results.json"),
         ('{"model": "resnet", "runs": []}', "has no compressed run"),
     ],
 )

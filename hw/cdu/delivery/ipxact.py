@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement
 from cdu_spec.config import CduConfig
 from cdu_spec.register_blocks import plain, register_blocks
 from cdu_spec.register_documents import identifier
-from cdu_spec.register_types import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Field, Register
+from cdu_spec.register_types import REGISTER_BITS, REGISTER_BYTES, Access, Field, Register
 from cdu_spec.svd import ACCESS, REGISTERS_BYTES
 
 from cdu.delivery.fusesoc import VENDOR
@@ -115,7 +115,7 @@ def _registers(maps: Element, config: CduConfig) -> None:
                 _register(block, entry)
     for one in files:
         file = _add(block, "registerFile")
-        _texts(file, name=one.name, description=one.description, addressOffset=f"'h{one.base:x}", range=BLOCK_BYTES)
+        _texts(file, name=one.name, description=one.description, addressOffset=f"'h{one.base:x}", range=one.size)
         for entry in one.registers:
             _register(file, entry)
     _texts(memory_map, addressUnitBits=8)

@@ -21,26 +21,31 @@ namespace cdu {
 
 namespace detail {
 
-// Jobs that take longer are counted to here; the rest has the rate of the second half.
-constexpr uint64_t MOST_CYCLES = 1 << 18;
+// Steps, each of a cycle or of a wait for memory, to which jobs are counted; the rest has the rate of the second half. Cycles
+// without a move after which a job waits for memory alone: no way through a unit takes as many.
+constexpr uint64_t MOST_STEPS = 1 << 19, QUIET = 512;
 
-// The cycles of a long job, from its progress in MOST_CYCLES / 2 cycles, which begin there or with its first progress.
+// The cycles of a long job, from its progress in MOST_STEPS / 2 steps that begin there or with its first progress. Where memory is
+// waited for, they begin and end with a wait: they are a whole number of round trips.
 class Progress {
   public:
-    explicit Progress(uint64_t all) : all_(all) {}
+    explicit Progress(uint64_t all, uint64_t latency = 0) : all_(all), latency_(latency) {}
 
-    // Whether the rest is known without counting.
-    bool step(uint64_t now, uint64_t done) {
-        if (now == MOST_CYCLES / 2 || (now > MOST_CYCLES / 2 && !half_)) half_ = done, since_ = now;
-        if (now < since_ + MOST_CYCLES / 2 || now < MOST_CYCLES || done == half_ || done == all_) return false;
-        total = now + uint64_t(double(all_ - done) * double(now - since_) / double(done - half_));
+    // Whether the rest is known without counting. `waits`: memory has been waited for up to this cycle.
+    bool step(uint64_t now, uint64_t done, bool waits) {
+        if (++steps_ < MOST_STEPS / 2 || !done) return false;
+        if (!from_ || (waits && !trips_)) from_ = steps_, since_ = now, half_ = done, trips_ = waits;
+        if (steps_ < from_ + (trips_ && !waits ? MOST_STEPS : MOST_STEPS / 2) || done == half_ || done == all_) return false;
+        // The last answer comes on top, which a round trip has
+        total = now + uint64_t(double(all_ - done) * double(now - since_) / double(done - half_)) + (waits ? 0 : latency_);
         return true;
     }
 
     uint64_t total = 0;
 
   private:
-    uint64_t all_, half_ = 0, since_ = 0;
+    uint64_t all_, latency_, steps_ = 0, from_ = 0, since_ = 0, half_ = 0;
+    bool trips_ = false;
 };
 
 // Cycles of a block through the core, with the coder of the job.
@@ -63,9 +68,9 @@ uint64_t through_memory(const UnitTiming &unit, const ModeTiming &mode, const Jo
     Words<Unit> words(size, port_bytes, inner);
     Words<Scales> scale_words(size, std::max<uint64_t>(1, mode.scale_bytes), scales);
     Writer<Output> writer(output, size, unit.unanswered, latency, opens);
-    Progress progress(counts.beats);
-    bool turn = false;
-    for (uint64_t now = 0;; ++now) {
+    Progress progress(counts.beats, latency);
+    bool turn = false, waits = false;
+    for (uint64_t now = 0, moved = opens, moves = 0;; ++now) {
         const int reader = port.word(now);
         if (reader == 0) data.arrives(now);
         if (reader == 1) scale_reader.arrives(now);
@@ -77,7 +82,12 @@ uint64_t through_memory(const UnitTiming &unit, const ModeTiming &mode, const Jo
         scale_reader.step(now, second, scale_words);
         inner.step(now);
         if (writer.step(now, inner)) return std::max(writer.answered(), now + 1) + RESULT - start;
-        if (progress.step(now, inner.rows())) return progress.total - start;
+        if (progress.step(now, inner.rows(), waits)) return progress.total - start;
+        const uint64_t all = data.moves + scale_reader.moves + writer.moves + inner.rows();
+        if (all != moves) moved = now, moves = all;
+        const uint64_t next = std::min(port.next(), writer.next());
+        waits = now > moved + QUIET && next != NEVER && next > now + 1;
+        if (waits) now = next - 1;
     }
 }
 
@@ -96,21 +106,26 @@ uint64_t without_memory(const UnitTiming &unit, const ModeTiming &mode, const Jo
         const uint64_t bytes = std::min(left, input_bytes);
         if (bytes && inner.accept(bytes, bytes == left, now)) left -= bytes;
         inner.step(now);
-        if (progress.step(now, inner.rows())) return progress.total;
+        if (progress.step(now, inner.rows(), false)) return progress.total;
     }
 }
 
-// Whether a job can be computed: its mode is built, tensor and payload are not empty, and no blocks of GMC are decoded.
+// Values of the largest job.
+constexpr double MOST_VALUES = 1 << 29;
+
+// Whether a job can be computed: its mode is built, tensor and payload are neither empty nor more than registers count, and no
+// blocks of GMC are decoded.
 inline bool fits(const UnitTiming &unit, const JobTiming &job) {
     return job.direction <= DECOMPRESS && job.mode < 16 && unit.modes[job.mode].built && job.n && job.c && job.h && job.w &&
-           job.payload_bytes && !(job.gmc && job.direction == DECOMPRESS);
+           double(job.n) * double(job.c) * double(job.h) * double(job.w) < MOST_VALUES && job.payload_bytes &&
+           job.payload_bytes >> 32 == 0 && !(job.gmc && job.direction == DECOMPRESS);
 }
 
 }  // namespace detail
 
 // Cycles of a job behind the DMA engine, the `cycles` of its record: from START, which follows the first request of the job, to
-// its last byte in memory. `latency`: cycles beyond the least that memory takes to answer. 0 for a job that the unit does not
-// have.
+// its last byte in memory. `latency`: cycles beyond the least that memory takes to answer, below 2**32. 0 for a job that the
+// unit does not have.
 inline uint64_t cycles(const UnitTiming &unit, const JobTiming &job, uint64_t latency) {
     using namespace detail;
     if (!fits(unit, job) || !unit.memory_bytes) return 0;

@@ -9,7 +9,7 @@ namespace cdu {
 
 namespace detail {
 
-constexpr uint64_t BURST_WORDS = 16, BOUNDARY = 4096, WRITE_WORDS = 32;
+constexpr uint64_t BURST_WORDS = 16, BOUNDARY = 4096, WRITE_WORDS = 32, NEVER = ~uint64_t(0);
 
 // Piece of memory: bytes from an address on, then padding that memory does not have.
 struct Segment {
@@ -109,6 +109,9 @@ class ReadPort {
         return reader;
     }
 
+    // The cycle of the next word.
+    uint64_t next() const { return bursts_.empty() ? NEVER : bursts_.front().when; }
+
   private:
     struct Burst {
         uint64_t when;
@@ -127,7 +130,7 @@ class Reader {
         : walk_(walk), size_(size), most_(std::min(BURST_WORDS, words)), free_(words), in_memory_(words / 4 >= 16),
           parts_(std::max<uint64_t>(2, words / 4) + in_memory_), plan_latency_(in_memory_ ? 2 : 1) {}
 
-    void arrives(uint64_t now) { arrived_.push_back(now + 2); }
+    void arrives(uint64_t now) { arrived_.push_back(now + 2), ++moves; }
     bool asks() const { return burst_ && burst_ <= free_; }
     uint64_t wants() const { return burst_; }
 
@@ -143,6 +146,7 @@ class Reader {
                 const uint64_t count = std::min(room, memory ? part_.bytes : part_.pad);
                 const bool final = memory ? part_.bytes <= room && !part_.pad : part_.pad <= room;
                 if (sink.take(count, final && part_.last, now)) {
+                    ++moves;
                     if (memory) part_.bytes -= count, arrived_.pop_front(), ++given_back;
                     else part_.pad -= count;
                     part_.offset = 0;
@@ -158,6 +162,8 @@ class Reader {
         free_ += given_back - (granted ? burst_ : 0);
         cut(now, granted, level);
     }
+
+    uint64_t moves = 0;  // words that have come, and pieces that the sink has taken
 
   private:
     struct Part {
@@ -262,7 +268,7 @@ class Writer {
             const uint64_t there = std::min(level_, wanted);
             const bool over = ended_ && level_ <= wanted, writes = memory && (there || open_);
             if ((level_ >= wanted || ended_) && (!writes || (words_.size() + open_ < WRITE_WORDS && answers_.size() < most_))) {
-                level_ -= there;
+                level_ -= there, ++moves;
                 const bool fits = segment_.bytes <= room;
                 if (writes) put(now, over || fits, (BOUNDARY - segment_.address % BOUNDARY + size_ - 1) / size_ == 1);
                 if (memory) segment_.address += wanted, segment_.bytes -= wanted;
@@ -281,8 +287,11 @@ class Writer {
         return false;
     }
 
-    // The cycle of the last answer.
+    // The cycles of the next answer, and of the last one.
+    uint64_t next() const { return answers_.empty() ? NEVER : answers_.front(); }
     uint64_t answered() const { return answer_; }
+
+    uint64_t moves = 0;  // pieces of segments that are written or passed over
 
   private:
     void put(uint64_t now, bool last, bool boundary) {

@@ -42,7 +42,7 @@ enum cdu_dma_result {
     CDU_DMA_BAD_RING, /* base, memory, address, log2 or line is not allowed for a ring */
     CDU_DMA_FULL,     /* take the record of an earlier job first */
     CDU_DMA_FAILED,   /* the record tells the errors of the job; later jobs are not affected */
-    CDU_DMA_LOST,     /* the job has no record: memory refused it or the descriptor, or the ring was stopped before the job */
+    CDU_DMA_LOST,     /* the job has no record: memory refused it or the descriptor, the ring was stopped, the unit was reset */
     CDU_DMA_EMPTY,    /* no job is under way whose record could be taken */
     CDU_DMA_BUSY,     /* the engine did not stop within CDU_DMA_STOP_POLLS reads: it waits for an answer of memory */
     CDU_DMA_REFUSED,  /* the engine refused TAIL or the ring and stopped, ERRORS tells the reason: open the ring again */
@@ -101,15 +101,16 @@ enum cdu_dma_result cdu_dma_open(struct cdu_dma_ring *ring);
 enum cdu_dma_result cdu_dma_submit(struct cdu_dma_ring *ring, const struct cdu_dma_job *job, uint32_t tag);
 
 /*
- * Waits for the end of the oldest job whose record was not taken yet, and takes it: with CDU_DMA_OK, CDU_DMA_FAILED and
- * CDU_DMA_LOST, which leaves *record as it was. Other results leave the ring as it was, too. A ring that was closed has the
- * records of the jobs that were run; the others are lost.
+ * Waits for the end of the oldest job that was not taken yet, and takes it: with CDU_DMA_OK, CDU_DMA_FAILED and CDU_DMA_LOST,
+ * which leaves *record as it was; the next call is for the next job. Other results leave the ring as it was, too. A closed ring
+ * has the records of the jobs that were run; the others are lost.
  */
 enum cdu_dma_result cdu_dma_take(struct cdu_dma_ring *ring, struct cdu_dma_record *record);
 
 /*
- * Stops the ring: jobs that the engine has fetched come to their end, those behind them are not run. CDU_DMA_BUSY says that they
- * have not ended yet: keep the memory of ring, tensors and payloads, and call again.
+ * Closes the ring and stops it: jobs that the engine has fetched come to their end, those behind them are not run. CDU_DMA_BUSY
+ * says that fetched jobs have not ended yet. The ring is closed all the same: cdu_dma_submit answers CDU_DMA_NOT_OPEN, while
+ * cdu_dma_take goes on. Keep the memory of ring, tensors and payloads, and call again until CDU_DMA_OK.
  */
 enum cdu_dma_result cdu_dma_close(struct cdu_dma_ring *ring);
 

@@ -14,7 +14,7 @@ from cdu.delivery.ipxact import ipxact
 from cdu_spec import CduConfig
 from cdu_spec.config import CONFIGS
 from cdu_spec.dma import DMA_CHANNEL, dma_base
-from cdu_spec.register_types import Access, Channel
+from cdu_spec.register_types import ADDRESS_BITS, Access, Channel
 from cdu_spec.registers import GLOBAL, channel_registers, read_only_values
 from cdu_spec.svd import svd
 from cdu_spec.systemrdl import systemrdl
@@ -170,6 +170,26 @@ def test_ip_xact_says_what_the_table_says(config):
         base = number(file.findtext("x:addressOffset", None, names))
         found |= _ipxact_fields(file, file.findtext("x:name", None, names), base, names)
     assert found == wanted(config)
+
+
+@pytest.mark.parametrize("dma_bits", [0, 64])
+def test_blocks_of_registers_are_apart_and_within_the_addresses(dma_bits):
+    """The ranges that IP-XACT tells hold the registers of their block; SVD, SystemRDL and UVM tell none but the whole one."""
+    config = CduConfig(dma_bits=dma_bits)
+    root = ElementTree.fromstring(ipxact("unit", "cdu_unit", "1", [], config))
+    names = {"x": root.tag.partition("}")[0].lstrip("{")}
+    block = root.find("x:memoryMaps/x:memoryMap/x:addressBlock", names)
+    whole = int(block.findtext("x:range", None, names))
+    assert whole == int(ElementTree.fromstring(svd(config)).findtext(".//addressBlock/size"), 0) == 1 << ADDRESS_BITS
+    places = sorted((name, place) for (name, *_), (place, _) in wanted(config).items())
+    end = 4 + max(place for name, place in places if not name)
+    for file in block.findall("x:registerFile", names):
+        begin, size = (number(file.findtext(f"x:{name}", None, names)) for name in ("addressOffset", "range"))
+        inside = [place for name, place in places if name == file.findtext("x:name", None, names)]
+        assert end <= begin <= min(inside)
+        end = begin + size
+        assert max(inside) + 4 <= end
+    assert end <= whole
 
 
 NAME = "universal_coders_zvc_gmc_duplex_half_dma_bits_128"

@@ -326,6 +326,7 @@ static void take(struct cdu_dma_ring *ring, uint32_t tag)
     CHECK(ring->taken == job + 1, "a record was not counted");
     if (engine.loses && tag % 8u == 7u) {
         CHECK(result == CDU_DMA_LOST, "a lost record is not told");
+        CHECK(!record.job && !record.tag && !record.bytes, "a record was written that there is not");
         return;
     }
     CHECK(result != CDU_DMA_LOST, "a record is called lost that the engine has written");
@@ -519,13 +520,17 @@ static void misuse(void)
 
     /* An engine that never stops: calls that wait for it return, and it works again when it stops. */
     CHECK(cdu_dma_submit(&ring, &JOB, 10) == CDU_DMA_OK, "submit");
+    while (!engine.under_way)
+        step();
     engine.hangs = 1;
     REFUSED(cdu_dma_open(&other), CDU_DMA_BUSY, other, 1u);
     REFUSED(cdu_dma_open(&ring), CDU_DMA_BUSY, ring, 1u);
     CHECK(engine.low == (uint32_t)ring.address, "the ring was moved while the engine ran");
     CHECK(cdu_dma_close(&ring) == CDU_DMA_BUSY && cdu_dma_close(&ring) == CDU_DMA_BUSY, "close of an engine that hangs");
     REFUSED(cdu_dma_submit(&ring, &JOB, 11), CDU_DMA_NOT_OPEN, ring, 0u);
+    CHECK(!ring.is_open && ring.given == ring.taken + 1 && engine.enable, "a close that is to be called again");
     engine.hangs = 0;
+    take(&ring, 10);
     CHECK(cdu_dma_close(&ring) == CDU_DMA_OK && cdu_dma_open(&ring) == CDU_DMA_OK, "open when it goes on");
     CHECK(cdu_dma_submit(&ring, &JOB, 12) == CDU_DMA_OK, "submit");
     take(&ring, 12);

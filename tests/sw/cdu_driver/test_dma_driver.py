@@ -20,6 +20,8 @@ from cdu_spec.registers import address, register
 DRIVER = Path(cdu_driver.__file__).parent / "c"
 #: Memory as the engine addresses it, above 32 bits, and its bytes.
 BASE, SIZE = 0x12_3400_0000, 4096
+#: Reads of STATUS after which the driver gives up.
+POLLS = 200
 CHANNEL = Channel.DECOMPRESS
 READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
 WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32)
@@ -148,7 +150,8 @@ class Driver:
     def __init__(self, folder):
         (folder / "tiny.h").write_text(c_header() + dma_c_header(), encoding="utf-8")
         (folder / "platform.c").write_text(PLATFORM, encoding="utf-8")
-        options = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC", "-I", folder, "-I", DRIVER]
+        options = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-DCDU_DMA_STOP_POLLS={POLLS}"]
+        options += ["-shared", "-fPIC", "-I", folder, "-I", DRIVER]
         library = folder / "driver.so"
         subprocess.run(["cc", *options, DRIVER / "dma.c", folder / "platform.c", "-o", library], check=True)
         self.c = ctypes.CDLL(str(library))
@@ -171,6 +174,10 @@ class Driver:
     def open(self, ring):
         """Start a ring."""
         return Result(self.c.cdu_dma_open(ctypes.byref(ring)))
+
+    def close(self, ring):
+        """Stop a ring."""
+        return Result(self.c.cdu_dma_close(ctypes.byref(ring)))
 
     def submit(self, ring, job, tag):
         """Give a job."""
@@ -256,7 +263,9 @@ def test_errors_cost_their_own_job(driver):
         assert driver.submit(ring, job_of(), tag) is Result.OK
     result, record = driver.take(ring)
     assert (result, record.errors, record.unit_errors) == (Result.FAILED, 0x80, 1)
-    assert driver.take(ring)[0] is Result.LOST
+    result, record = driver.take(ring)
+    assert (result, ring.given, ring.taken) == (Result.LOST, 4, 2), "a lost job is taken, too"
+    assert bytes(record) == bytes(ctypes.sizeof(record))
     result, record = driver.take(ring)
     assert (result, record.tag, record.bytes) == (Result.OK, 2, 9)
     assert driver.take(ring)[0] is Result.LOST
@@ -297,6 +306,24 @@ def test_a_ring_comes_to_rest(driver):
     ring = driver.ring(1)
     assert driver.open(ring) is Result.OK
     driver.engine.busy_reads = 5
-    driver.c.cdu_dma_close(ctypes.byref(ring))
+    assert driver.close(ring) is Result.OK
     assert driver.engine.value("CONTROL") == 0
     assert driver.engine.busy_reads == 0
+
+
+def test_a_close_that_is_busy_is_called_again(driver):
+    """The ring takes no more jobs from then on; the interrupt goes with the close that is the last."""
+    ring = driver.ring(1)
+    assert driver.open(ring) is Result.OK
+    assert driver.submit(ring, job_of(), 3) is Result.OK
+    driver.engine.busy_reads = 2 * POLLS
+    assert driver.close(ring) is Result.BUSY
+    assert (ring.is_open, ring.given, ring.taken) == (0, 1, 0)
+    assert driver.engine.value("INTERRUPT_ENABLE")
+    assert driver.submit(ring, job_of(), 4) is Result.NOT_OPEN
+    driver.engine.run()
+    result, record = driver.take(ring)
+    assert (result, record.tag) == (Result.OK, 3)
+    assert [driver.close(ring) for _ in range(2)] == [Result.OK, Result.OK]
+    assert not driver.engine.value("INTERRUPT_ENABLE")
+    assert driver.take(ring)[0] is Result.EMPTY
