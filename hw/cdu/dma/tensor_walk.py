@@ -55,7 +55,8 @@ class TensorWalk(wiring.Component):
         place = exact_log2(self.value_bytes)
         active = Signal()
         here, strip, ahead = _cursor("here"), _cursor("strip"), _cursor("ahead")  # a row, its strip's first row, the next one
-        left, strip_left = Signal(VALUES_BITS), Signal(VALUES_BITS)  # rows of the tensor from these two on
+        left = Signal(VALUES_BITS)  # rows of the tensor from this one on
+        strip_left = Signal(VALUES_BITS)  # those from the strip's first row on
         row = Signal(range(BLOCK_SIDE))  # of the strip
         beat = Signal(COUNT_BITS)  # of the row
         across = Signal(VALUES_BITS)  # values of the row from this beat on
@@ -85,7 +86,7 @@ class TensorWalk(wiring.Component):
             segment["bytes"].eq(Mux(job["in_tiles"], values, job["w"]) << place),
             segment["pad"].eq(Mux(job["in_tiles"], (beats << exact_log2(LANES)) - values, row_pad) << place),
             segment["repeats"].eq(repeats),
-            segment["last"].eq(Mux(job["in_tiles"], last_row & last_tile & within(left, Const(1)), ends)),
+            segment["last"].eq(Mux(job["in_tiles"], last_row & last_tile & ~left[1:].any(), ends)),
             self.job.ready.eq(active & self.o.ready & segment["last"]),
         ]
         with m.If(~active):
