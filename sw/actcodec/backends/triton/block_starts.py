@@ -29,7 +29,7 @@ _ENTRIES = 128
 _SEGMENTS = 64
 #: Number of blocks of a unit, the first of which has a known offset.
 UNIT_BLOCKS = tl.constexpr(PROGRAM_BLOCKS)
-#: Number of bytes of the least payload whose offsets are not kept.
+#: Bytes from which on a payload has offsets that 32 bits may not hold, and that are not kept.
 _MOST_BYTES = 1 << 31
 assert max(coder.block_bounds[1] for coder in Coder) <= _ENTRIES <= _SEGMENT_BYTES
 

@@ -207,6 +207,8 @@ def test_offsets_beyond_32_bits_are_not_remembered(monkeypatch):
         ("actnn-sample", 6, 1, 2),
         ("division", 12, 1, 2),
         ("actnn", 11, 1, 2),
+        ("brc", 5, 1, 1),
+        ("blpa", 37, 1, 2),
     ],
 )
 def test_launches_and_questions_are_few(name, packing, unpacking, questions):
