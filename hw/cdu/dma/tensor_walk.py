@@ -15,15 +15,16 @@ from cdu_spec.register_types import COUNT_BITS, Channel
 
 from cdu.dma.records import VALUES_BITS, TensorJob
 from cdu.dma.segments import Segment
-from cdu.parts.wide_sum import within
+from cdu.parts.wide_sum import LateCarry, within
 
 #: Numbers that say where a row of a tensor is: the addresses of it, its channel and its sample; how many channels of its sample
 #: and rows of its channel there are from it on.
-_PLACES = {**dict.fromkeys(("row", "channel", "sample"), MEMORY_ADDRESS_BITS), **dict.fromkeys("ch", VALUES_BITS)}
+_ADDRESS = LateCarry(MEMORY_ADDRESS_BITS)
+_PLACES: dict[str, Any] = {**dict.fromkeys(("row", "channel", "sample"), _ADDRESS), **dict.fromkeys("ch", VALUES_BITS)}
 
 
-def _cursor(name: str) -> dict[str, Signal]:
-    return {part: Signal(bits, name=f"{name}_{part}") for part, bits in _PLACES.items()}
+def _cursor(name: str) -> dict[str, Any]:
+    return {part: Signal(shape, name=f"{name}_{part}") for part, shape in _PLACES.items()}
 
 
 class TensorWalk(wiring.Component):
@@ -82,7 +83,7 @@ class TensorWalk(wiring.Component):
         last_row = row == BLOCK_SIDE - 1
         m.d.comb += [
             self.o.valid.eq(active),
-            segment["address"].eq(here["row"] + (beat << exact_log2(LANES) + place)),
+            segment["address"].eq(_ADDRESS.value(here["row"], beat << exact_log2(LANES) + place)),
             segment["bytes"].eq(Mux(job["in_tiles"], values, job["w"]) << place),
             segment["pad"].eq(Mux(job["in_tiles"], (beats << exact_log2(LANES)) - values, row_pad) << place),
             segment["repeats"].eq(repeats),
@@ -92,7 +93,7 @@ class TensorWalk(wiring.Component):
         with m.If(~active):
             for cursor, rows in ((here, left), (strip, strip_left)):
                 m.d.sync += [
-                    *(cursor[name].eq(job["tensor"]) for name in ("row", "channel", "sample")),
+                    *(cursor[name].eq(_ADDRESS.of(job["tensor"])) for name in ("row", "channel", "sample")),
                     *(cursor[name].eq(job[name]) for name in "ch"),
                     rows.eq(counts["rows"]),
                 ]
@@ -114,16 +115,16 @@ class TensorWalk(wiring.Component):
                         m.d.sync += [beat.eq(0), across.eq(job["w"])]
         return m
 
-    def _next(self, m: Module, here: dict[str, Signal], ahead: dict[str, Signal], job: Any) -> None:
+    def _next(self, m: Module, here: dict[str, Any], ahead: dict[str, Any], job: Any) -> None:
         """Set ``ahead`` to the row behind a row that is not the last one."""
         m.d.comb += [ahead[name].eq(here[name]) for name in here]
         with m.If(here["h"] != 1):
-            m.d.comb += [ahead["h"].eq(here["h"] - 1), ahead["row"].eq(here["row"] + job["stride_h"])]
+            m.d.comb += [ahead["h"].eq(here["h"] - 1), ahead["row"].eq(_ADDRESS.plus(here["row"], job["stride_h"]))]
         with m.Elif(here["c"] != 1):
-            channel = here["channel"] + job["stride_c"]
+            channel = _ADDRESS.plus(here["channel"], job["stride_c"])
             m.d.comb += [ahead["h"].eq(job["h"]), ahead["c"].eq(here["c"] - 1)]
             m.d.comb += [ahead[name].eq(channel) for name in ("row", "channel")]
         with m.Else():
-            sample = here["sample"] + job["stride_n"]
+            sample = _ADDRESS.plus(here["sample"], job["stride_n"])
             m.d.comb += [ahead["h"].eq(job["h"]), ahead["c"].eq(job["c"])]
             m.d.comb += [ahead[name].eq(sample) for name in ("row", "channel", "sample")]

@@ -2,7 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Mux, Value
+from amaranth.lib import data
+
+
+class LateCarry(data.StructLayout):
+    """A number of ``width`` bits that can grow in each cycle: the carry into its upper half waits until the next sum.
+
+    The number is ``low + ((carry + high) << len(low))`` modulo ``2**width``.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__({"low": width // 2, "carry": 1, "high": width - width // 2})
+
+    def of(self, value: Value) -> Value:
+        """Return a number without a carry that is equal to ``value``."""
+        low = self["low"].width
+        return Cat(value[:low], Const(0, 1), value[low:])
+
+    def plus(self, number: Any, addend: Value) -> Value:
+        """Return the number that is greater by ``addend``: no sum is wider than a half."""
+        low = self["low"].width
+        high = number["high"] + addend[low:] + number["carry"]
+        return Cat((number["low"] + addend[:low])[: low + 1], high[: self["high"].width])
+
+    def value(self, number: Any, offset: Value) -> Value:
+        """Return the value of the number plus a narrow ``offset``."""
+        return Cat(number["low"], number["high"]) + (offset + (number["carry"] << self["low"].width))
 
 
 def wide_sum(augend: Value, addend: Value, width: int) -> Value:
