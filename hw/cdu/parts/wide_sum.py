@@ -30,7 +30,7 @@ class LateCarry(data.StructLayout):
 
     def value(self, number: Any, offset: Value) -> Value:
         """Return the value of the number plus a narrow ``offset``."""
-        return Cat(number["low"], number["high"]) + (offset + (number["carry"] << self["low"].width))
+        return Cat(number["low"], number["high"]) + (offset + Value.cast(number["carry"] << self["low"].width))
 
 
 def wide_sum(augend: Value, addend: Value, width: int) -> Value:
