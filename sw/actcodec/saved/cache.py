@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import weakref
+import zlib
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -36,15 +38,29 @@ class CachePlace(NamedTuple):
 class Memory:
     """The memory in which a tensor has its values: storage, version, dtype, and place within the storage."""
 
-    __slots__ = ("address", "key", "layout", "place", "storage")
+    __slots__ = ("address", "key", "layout", "place", "storage", "tensor")
 
     def __init__(self, x: Tensor) -> None:
+        self.tensor = x
         self.storage = x.untyped_storage()
         #: Identity of the storage, which another storage may have once this one is freed.
         self.address = self.storage._cdata
         self.key: _Key = self.address, x._version, x.dtype
         self.layout = Layout.of(x)
         self.place = CachePlace(int(x.storage_offset()), self.layout)
+
+    def checksum(self, place: CachePlace) -> int:
+        """Return a checksum of the values at a place of this storage if they may change without a new version; else 0.
+
+        NumPy arrays and ``x.data`` write to the memory of an input on the CPU without telling autograd.
+        """
+        x = self.tensor
+        if not x.is_cpu or (x if x._base is None else x._base).grad_fn is not None:
+            return 0
+        extents, steps = zip(*place.layout.joined_axes, strict=True) if place.layout.joined_axes else ((), ())
+        values = x.detach().as_strided(extents, steps, place.offset).contiguous()
+        # A NumPy array would keep the owner of the memory from resizing it, as FSDP does.
+        return zlib.crc32((ctypes.c_char * values.nbytes).from_address(values.data_ptr()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +76,14 @@ class _OfStorage(Generic[Entry]):
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
         self.storage = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
-        self.entries: dict[object, tuple[weakref.ref[Entry], CachePlace]] = {}
+        self.entries: dict[object, tuple[weakref.ref[Entry], CachePlace, int]] = {}  #: with the checksum of the values
         self.widest: CachePlace | None = None  #: the longest place without gaps
 
-    def get(self, region: object) -> CacheHit[Entry] | None:
-        """Return the living entry of a region, or None."""
-        found = self.entries.get(region)
-        entry = None if found is None else found[0]()
-        return None if found is None or entry is None else CacheHit(entry, found[1])
+    def get(self, memory: Memory, region: object) -> CacheHit[Entry] | None:
+        """Return the living entry of a region of ``memory`` whose values have not changed, or None."""
+        known, place, checksum = self.entries.get(region, (None, memory.place, 0))
+        entry = None if known is None else known()
+        return None if entry is None or memory.checksum(place) != checksum else CacheHit(entry, place)
 
 
 class TensorCache(Generic[Entry]):
@@ -84,14 +100,14 @@ class TensorCache(Generic[Entry]):
     def get(self, memory: Memory) -> CacheHit[Entry] | None:
         """Return the living entry of a tensor's memory, in this shape or another one, or None."""
         known = self._living(memory)
-        return None if known is None else known.get(memory.place.region)
+        return None if known is None else known.get(memory, memory.place.region)
 
     def whole(self, memory: Memory) -> CacheHit[Entry] | None:
         """Return the living entry of a larger tensor without gaps that contains a tensor's memory, or None."""
         known = self._living(memory)
         if known is None or known.widest is None or not known.widest.contains(memory.place):
             return None
-        return known.get(known.widest.region)
+        return known.get(memory, known.widest.region)
 
     def put(self, memory: Memory, entry: Entry) -> None:
         """Store the entry of a tensor's memory for as long as the entry and the storage live."""
@@ -108,7 +124,7 @@ class TensorCache(Generic[Entry]):
                 if not of_storage.entries and storages.get(key) is of_storage:
                     del storages[key]
 
-        known.entries[region] = weakref.ref(entry, forget), place
+        known.entries[region] = weakref.ref(entry, forget), place, memory.checksum(place)
         if place.layout.dense and (known.widest is None or place.layout.span >= known.widest.layout.span):
             known.widest = place
 

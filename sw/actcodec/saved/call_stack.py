@@ -1,7 +1,7 @@
 """Read from the call stack the facts that nothing else tells; no other module reads the stack.
 
 - The module in whose ``forward`` a tensor is saved: hooks on modules would change the model, and disturb other threads.
-- Whether a checkpoint saves: its custom function is no torch function.
+- Whether a checkpoint, or a custom autograd function, saves: neither is a torch function.
 - The calling object.
 - Whether torch.compile compiled the running code, also where the compiler is set aside.
 - The torch function inside which another one is called: a :class:`~torch.overrides.TorchFunctionMode` sees functions that
@@ -61,6 +61,12 @@ def checkpoint_saves() -> bool:
     """Return whether ``torch.utils.checkpoint`` saves: its own custom function is the innermost one on the call stack."""
     saving = next((frame for frame in _frames() if not _module_of(frame).startswith(_BETWEEN)), None)
     return saving is not None and _module_of(saving) == torch.utils.checkpoint.__name__
+
+
+def custom_function_saves() -> bool:
+    """Return whether a custom autograd function saves, also one that a subclass of Tensor calls in a torch function."""
+    saving = next((frame for frame in _frames() if not _module_of(frame).startswith(_BETWEEN[:2])), None)
+    return saving is not None and _module_of(saving) == torch.autograd.function.__name__
 
 
 def torch_function(caller: str) -> str | None:

@@ -19,11 +19,11 @@ class Facts(Memory):
         The operation that saves it; None if no torch function is running.
     """
 
-    __slots__ = ("is_argument", "nbytes", "operation", "tensor")
+    __slots__ = ("is_argument", "nbytes", "operation")
 
     def __init__(self, tensor: Tensor, operation: Operation | None) -> None:
         super().__init__(tensor)
-        self.tensor, self.operation = tensor, operation
+        self.operation = operation
         #: Bytes of the values, those repeated by expansion counted once.
         self.nbytes = self.layout.distinct_bytes
         #: True if the tensor shares its storage with an argument of the operation.

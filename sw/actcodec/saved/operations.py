@@ -65,6 +65,8 @@ _VIEWS = frozenset(
 # Nodes with one input that turn a parameter into an activation.
 _LOOKUPS = frozenset({"embedding", "index", "indexselect", "gather"})
 _WALK_LIMIT = 64
+#: Module of the operators of PyTorch's own library, and that of all operators.
+_ATEN, _OPERATORS = "torch._ops.aten", "torch._ops."
 #: Number of names whose word is held.
 _MOST_NAMES = 1 << 12
 _PRODUCER_MARK, _WEIGHT_MARK = "actcodec.producer", "actcodec.weight"
@@ -80,6 +82,13 @@ _REPEATS = frozenset({"repeat", "repeatinterleave", "tile", "expand", "expandas"
 def plain(name: str) -> str:
     """Return a function's or node's name in lower case without underscores (``Tensor.__mul__`` -> ``mul``)."""
     return name.replace("_", "").lower()
+
+
+def _name_of(func: Callable[..., Any]) -> str:
+    """Return the name of a function; with its module if another library than torch defines it, since rules name torch's own."""
+    module, name = str(getattr(func, "__module__", None) or ""), str(getattr(func, "__name__", UNKNOWN))
+    own = module == _ATEN or (f"{module}.".startswith((".", "torch.")) and not module.startswith(_OPERATORS))
+    return name if own else f"{module}.{name}"
 
 
 @lru_cache(_MOST_NAMES)
@@ -325,7 +334,7 @@ class OperationTracker(TorchFunctionMode):
     ) -> Any:
         """Run ``func`` and record it meanwhile."""
         kwargs = kwargs or {}
-        function = torch_function(__name__) or str(getattr(func, "__name__", UNKNOWN))
+        function = torch_function(__name__) or _name_of(func)
         outer, name = self.current, canonical(function)
         self.current = operation = Operation(name, args, kwargs, function, call=func)
         try:

@@ -133,6 +133,12 @@ class Compression:
             return False
         return not (codec.lossless or codec.signs_only) and weight_of(x, operation) is None
 
+    def _has_own_form(self, x: Tensor, codec: Codec, operation: Operation) -> bool:
+        """Return whether no group may stand in for ``x``: values of gradients are exact, or signs that no group holds."""
+        if codec.lossless:
+            return self.limits.double_backward
+        return codec.signs_only and self.keep_signs and not self.has_signs(x, operation)
+
     @property
     def compresses(self) -> bool:
         """Return whether the policy compresses anything."""
@@ -160,7 +166,7 @@ class Compression:
         self._choices += 1
         if self._observer is not None:
             codec = self._observer.codec_of(tensor, codec)
-            if self._groups is not None and operation is not None:
+            if self._groups is not None and operation is not None and not self._has_own_form(x, codec, operation):
                 codec = self._groups.member_codec(x, tensor, codec, operation)
         self._warn_of_few_bits(tensor, codec)
         if x.device.type == "cuda":

@@ -27,7 +27,7 @@ from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.policy import EXACT, SavedTensor
 from actcodec.saved.attention import RowSums, without_dropout
 from actcodec.saved.cache import CacheHit, CachePlace, TensorCache
-from actcodec.saved.call_stack import checkpoint_saves, running_modules, runs_compiled
+from actcodec.saved.call_stack import checkpoint_saves, custom_function_saves, running_modules, runs_compiled
 from actcodec.saved.facts import Facts
 from actcodec.saved.forms import BITS, BitForm, Exact, Form
 from actcodec.saved.gradient_needs import SIGNS, bears_errors, norm_of
@@ -117,7 +117,7 @@ class Session:
 
     def pack(self, x: Tensor) -> Saved:
         """Return the object that the graph holds in place of a tensor that the running operation saves."""
-        operation = self.tracker.current
+        operation = None if custom_function_saves() else self.tracker.current
         kind = None if operation is None else operation.inside
         part = part_of(x) if kind is None else None
         kind = kind_of(x) if kind is None and part is None else kind

@@ -299,3 +299,21 @@ def test_a_widened_result_has_a_copy_where_its_input_has_none():
         assert torch.equal(found, wanted)
         wide = [record.shape for record in statistics.records if record.shape[-1] >= 32 and record.codec == "bypass"]
         assert wide == kept
+
+
+@pytest.mark.parametrize("policy", ["transformer", "transformer-nvfp4"])
+def test_signs_of_relu_behind_a_widening_layer_are_kept(policy):
+    """One bit per value; without ``keep_signs`` they are those of the recomputed result."""
+    torch.manual_seed(0)
+    net, x = nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 8)), torch.randn(512, 64)
+
+    def slopes(**options):
+        with actcodec.compress_activations(net, policy, **options) as statistics:
+            (gradient,) = torch.autograd.grad(net[3](relu := net[2](net[1](net[0](x)))).sum(), net[1].bias)
+        return gradient, (relu > 0).float(), statistics.ratio_of_everything
+
+    gradient, positive, ratio = slopes()
+    torch.testing.assert_close(gradient, positive.sum(0) * net[3].weight.detach().sum(0))
+    rounded, _, greater = slopes(keep_signs=False)
+    assert not torch.allclose(rounded, gradient)
+    assert greater > ratio

@@ -242,6 +242,19 @@ def test_s14_memory_reused_by_another_tensor_is_not_mistaken():
     torch.testing.assert_close(x.grad, 2.0 * squares * x.detach())
 
 
+@pytest.mark.parametrize("part", [slice(None), slice(1, 3)])
+@pytest.mark.parametrize("write", [lambda x, new: x.data.copy_(new), lambda x, new: x.numpy().__setitem__(..., new.numpy())])
+def test_s14_an_input_written_behind_autograds_back_is_not_mistaken(write, part):
+    """The version of the memory is still the same, and a first graph lives."""
+    layer, x, new = nn.Linear(16, 4), torch.randn(4, 16), torch.randn(4, 16)
+    with actcodec.compress_activations(layer, "sfpr", min_bytes=0):
+        first = layer(x)
+        write(x, new)
+        (gradient,) = torch.autograd.grad(layer(x[part]).sum(), layer.weight)
+    assert first.grad_fn is not None
+    torch.testing.assert_close(gradient, new[part].sum(0).expand(4, 16), rtol=0, atol=0.05)
+
+
 def test_s15_square_matrix_and_its_transpose_are_two_tensors():
     x = torch.randn(8, 8, requires_grad=True)
     y = x * 1
@@ -376,6 +389,42 @@ class Cube(torch.autograd.Function):
     def backward(ctx, gradient):
         (x,) = ctx.saved_tensors
         return 3 * x**2 * gradient
+
+
+class Cubic(torch.Tensor):
+    """A weight that calls a custom function in the place of a linear layer."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if function is nn.functional.linear:
+            return Cube.apply(args[0])
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
+def test_s27_custom_function_within_a_torch_function_is_exact():
+    x, weight = torch.randn(64, 64, requires_grad=True), torch.randn(64, 64).as_subclass(Cubic)
+    with actcodec.compress_activations(EMPTY, "sfpr", min_bytes=0) as statistics:
+        y = nn.functional.linear(x * 1, weight).sum()
+    assert [record.codec for record in statistics.records] == ["exact"]
+    y.backward()
+    torch.testing.assert_close(x.grad, 3 * x.detach() ** 2)
+
+
+@pytest.mark.parametrize("name", ["relu", "abs", "clamp", "pad", "max_pool2d", "linear"])
+def test_s27_operators_of_other_libraries_are_exact_whatever_their_name(name):
+    @torch.library.custom_op(f"s27::{name}", mutates_args=())
+    def square(x: torch.Tensor) -> torch.Tensor:
+        return x * x
+
+    def setup(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    square.register_autograd(lambda ctx, gradient: 2 * gradient * ctx.saved_tensors[0], setup_context=setup)
+    x = torch.randn(64, 64, requires_grad=True)
+    with actcodec.compress_activations(EMPTY, "sfpr", min_bytes=0):
+        y = (getattr(torch.ops.s27, name)(x * 1) * torch.ones(64, 64)).sum()
+    y.backward()
+    assert torch.equal(x.grad, 2 * x.detach())
 
 
 class Failing(torch.autograd.Function):
