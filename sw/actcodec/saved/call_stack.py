@@ -3,6 +3,7 @@
 - The module in whose ``forward`` a tensor is saved: hooks on modules would change the model, and disturb other threads.
 - Whether a checkpoint, or a custom autograd function, saves: neither is a torch function.
 - The calling object.
+- Whether backward computes a part of the model again.
 - Whether torch.compile compiled the running code, also where the compiler is set aside.
 - The torch function inside which another one is called: a :class:`~torch.overrides.TorchFunctionMode` sees functions that
   announce themselves, which some functions written in Python do for subclasses of Tensor only.
@@ -19,6 +20,7 @@ from typing import TypeVar
 import torch
 import torch.utils.checkpoint
 from torch import nn
+from torch.autograd.function import BackwardCFunction
 from torch.overrides import get_overridable_functions
 
 _Owner = TypeVar("_Owner")
@@ -27,6 +29,8 @@ _TORCH = f"{torch.__name__}."
 _MODULES = nn.modules.__name__
 #: Modules with functions between the code that saves a tensor and the pack hook.
 _BETWEEN = (__package__, "actcodec.training", torch.autograd.function.__name__, "torch._dynamo")
+#: Method of torch that calls the ``backward`` of a custom function.
+_BACKWARD = BackwardCFunction.apply.__code__
 #: Module of the compiler, and the method that makes the functions that stand in the place of compiled ones.
 _COMPILER, _COMPILED = "torch._dynamo.eval_frame", "_TorchDynamoContext.__call__."
 
@@ -67,6 +71,11 @@ def custom_function_saves() -> bool:
     """Return whether a custom autograd function saves, also one that a subclass of Tensor calls in a torch function."""
     saving = next((frame for frame in _frames() if not _module_of(frame).startswith(_BETWEEN[:2])), None)
     return saving is not None and _module_of(saving) == torch.autograd.function.__name__
+
+
+def computes_again() -> bool:
+    """Return whether the ``backward`` of a custom function runs; that of a checkpoint computes a part of the model again."""
+    return any(frame.f_code is _BACKWARD for frame in _frames())
 
 
 def torch_function(caller: str) -> str | None:

@@ -45,7 +45,7 @@ class SecondOrder:
 
     def unpacked(self, saved: Saved) -> None:
         """Called when backward reads a tensor, in the mode in which backward runs."""
-        if not self._warned and torch.is_grad_enabled() and _is_in_backward() and _changes_values(saved):
+        if not self._warned and torch.is_grad_enabled() and is_in_backward() and _changes_values(saved):
             self._warned = True
             warnings.warn(
                 "a gradient is computed with create_graph=True from activations that a codec has rounded, so that the values "
@@ -81,6 +81,6 @@ def _gets_gradient(weight: Node | Tensor) -> bool:
         return True
 
 
-def _is_in_backward() -> bool:
+def is_in_backward() -> bool:
     """Return whether autograd is the caller, and not a user who inspects a graph node."""
     return torch._C._current_graph_task_id() != -1

@@ -8,6 +8,9 @@ A tensor that an operation saves goes through these steps in order; a tensor tha
    operation alone.
 3. Memory that is kept already is seen in the new shape, in a stronger form if the present one is not enough.
 4. The rest is new: masks, statistics and small tensors are kept exactly, activations as the policy decides.
+
+What the backward of a custom function saves while it computes a part of the model again, as a reentrant checkpoint does, is
+kept as it is and not counted: it is gone when that part of backward ends.
 """
 
 from __future__ import annotations
@@ -27,7 +30,13 @@ from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.policy import EXACT, SavedTensor
 from actcodec.saved.attention import RowSums, without_dropout
 from actcodec.saved.cache import CacheHit, CachePlace, TensorCache
-from actcodec.saved.call_stack import checkpoint_saves, custom_function_saves, running_modules, runs_compiled
+from actcodec.saved.call_stack import (
+    checkpoint_saves,
+    computes_again,
+    custom_function_saves,
+    running_modules,
+    runs_compiled,
+)
 from actcodec.saved.facts import Facts
 from actcodec.saved.forms import BITS, BitForm, Exact, Form
 from actcodec.saved.gradient_needs import SIGNS, bears_errors, norm_of
@@ -49,7 +58,7 @@ from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.poles import Poles
 from actcodec.saved.pool_indices import WindowPositions
 from actcodec.saved.regions import regions_of
-from actcodec.saved.second_order import SecondOrder, weight_of
+from actcodec.saved.second_order import SecondOrder, is_in_backward, weight_of
 from actcodec.saved.shape_only import SHAPE, ShapeOnly
 from actcodec.saved.statistics import (
     COMPLEX,
@@ -99,12 +108,18 @@ class Session:
         self._module_names = {id(module): name for name, module in modules.items()}
         self._losses = None if compression.limits.compress_loss else Losses(modules)
         self._poles = Poles()
+        self._is_of_backward = is_in_backward()  # opened by a function that backward calls
         self._may_be_compiled = compiler_is_loaded()  # until the warning has been given
 
     @property
     def much_uncoded(self) -> str:
         """One sentence about a large part kept exactly under a policy that compresses; empty otherwise."""
         return self.statistics.much_uncoded if self._compression.compresses else ""
+
+    @property
+    def _is_transient(self) -> bool:
+        """Return whether what is saved lives no longer than the backward of one function, such as that of a checkpoint."""
+        return is_in_backward() and not self._is_of_backward and computes_again()
 
     def close(self) -> None:
         """Pass the statistics to the policy."""
@@ -117,6 +132,8 @@ class Session:
 
     def pack(self, x: Tensor) -> Saved:
         """Return the object that the graph holds in place of a tensor that the running operation saves."""
+        if self._is_transient:
+            return Saved(Exact(x, 0))
         operation = None if custom_function_saves() else self.tracker.current
         kind = None if operation is None else operation.inside
         part = part_of(x) if kind is None else None
@@ -148,6 +165,8 @@ class Session:
         return saved
 
     def _finished(self, operation: Operation, result: Any) -> None:
+        if self._is_transient:
+            return
         if operation.kinds:
             if operation.inside is not None:
                 return

@@ -117,6 +117,35 @@ def test_s21_what_a_checkpoint_begins_with_is_exact(reentrant):
     assert gradient_error(compressed_step(model, loss_of, "actnn-L2", bits=8), reference) < 0.02
 
 
+@pytest.mark.parametrize("which", ["sfpr", "actnn-L2"])
+def test_s21_what_is_computed_again_within_the_context_is_not_counted(which):
+    x = torch.randn(64, 32)
+    parts = [nn.Sequential(nn.Linear(32, 32), nn.GELU(), nn.LayerNorm(32)) for _ in range(4)]
+    model = nn.Sequential(*parts)
+
+    def step(reentrant, backward_of):
+        """Counts, warnings and gradients of a step with backward inside the context, by a function, or else outside."""
+        model.zero_grad()
+        with warnings.catch_warnings(record=True) as said, actcodec.compress_activations(model, which) as stats:
+            warnings.simplefilter("always")
+            hidden = parts[0](x)
+            for part in parts[1:3]:
+                hidden = checkpoint(part, hidden, use_reentrant=reentrant)
+            loss = parts[3](hidden).exp().mean()
+            if backward_of is not None:
+                backward_of(loss)
+        if backward_of is None:
+            loss.backward()
+        gradient = torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+        return stats.bytes_of_everything, len(stats.records), [str(one.message) for one in said], gradient.tolist()
+
+    outside = step(False, None)
+    assert not outside[2]
+    for reentrant in (False, True):
+        for backward_of in (None, torch.Tensor.backward, torch.autograd.backward):
+            assert step(reentrant, backward_of) == outside
+
+
 def test_s21_checkpoint_sequential():
     model = nn.Sequential(*(Block() for _ in range(4)))
 
