@@ -27,6 +27,7 @@ from actcodec.codecs.compressed import Packed
 from actcodec.golden.codes import pack_tight, unpack_tight
 from actcodec.golden.near_zero import FAR, LEAST_SQUARE, MOST_SQUARE
 from actcodec.golden.pieces import piece_values
+from actcodec.golden.sfpr import UnfitValuesError
 
 #: Part of the mean square of a channel far from zero that its mean, or the means of its maps, have at least: by the definition
 #: of FAR it is 1 - 1 / (FAR**2 + 1).
@@ -37,6 +38,8 @@ LEAST_VALUES = 32
 _NOISE = 2.0**-16
 #: Least number of values that are summed at once.
 _PIECE = 1 << 18
+#: Magnitude in float16 above which a reconstruction may be beyond the format's end.
+_NEAR_END = torch.finfo(torch.float16).max / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,12 +146,27 @@ class CentredForm:
 
 
 def compress_centred(x: Tensor, codec: Codec) -> Packed:
-    """Compress contiguous ``x`` with ``codec``, less its centres if the codec is :attr:`Codec.centred`."""
+    """Compress contiguous ``x`` with ``codec``, less its centres if the codec is :attr:`Codec.centred`.
+
+    Raises UnfitValuesError for float16 values so near the format's end that they would come back infinite.
+    """
     at_once = codec.compress_near_zero(x) if codec.centred else None
-    if at_once is not None:
-        return at_once
-    centres = Centres.of(x) if codec.centred else None
-    return codec.compress(x) if centres is None else CentredForm(centres, codec.compress(centres.taken_off(x)), codec)
+    centres = Centres.of(x) if at_once is None and codec.centred else None
+    if centres is not None:  # which limit what comes back
+        return CentredForm(centres, codec.compress(centres.taken_off(x)), codec)
+    packed = codec.compress(x) if at_once is None else at_once
+    if x.dtype == torch.float16 and not (codec.lossless or codec.signs_only):
+        _check_end(x, packed, codec)
+    return packed
+
+
+def _check_end(x: Tensor, packed: Packed, codec: Codec) -> None:
+    """Raise UnfitValuesError if the reconstruction of ``x``, float16, has infinite values."""
+    most = float(torch.stack(torch.aminmax(x)).abs().amax())
+    if most > _NEAR_END and not bool(codec.decompress(packed).isfinite().all()):
+        raise UnfitValuesError(
+            f"values up to {most:g} are within a step of codec {codec.name} from the end of float16: use bfloat16, or more bits"
+        )
 
 
 def decompress_centred(packed: Packed, codec: Codec) -> Tensor:

@@ -2,11 +2,12 @@
 
 import copy
 import warnings
+from itertools import product
 
 import actcodec
 import pytest
 import torch
-from actcodec.codecs import CODEC_NAMES
+from actcodec.codecs import CODEC_NAMES, codec_options
 from actcodec.golden.sfpr import NonFiniteError
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.few_bits import FewBitsWarning
@@ -232,6 +233,26 @@ def test_every_codec_alone(name, bad):
         torch.atan(exactly).sum().backward()
         assert torch.allclose(x.grad, exactly.grad, rtol=0, atol=0, equal_nan=True)
     assert refused or bad == LARGE or name in ("none", "bypass", "cdma", "vdnn")
+
+
+@pytest.mark.parametrize("backend", ["torch", "native"])
+@pytest.mark.parametrize("name", [name for name in CODEC_NAMES if name != "brc"])
+def test_values_at_the_end_of_a_format_stay_finite(name, backend):
+    """A codec whose steps lead beyond the end of float16 gives way to the exact values, with a warning."""
+    options = {"backend": backend} if "backend" in codec_options(name) else {}
+    for dtype, sign in product((torch.float16, torch.bfloat16, torch.float32), (1, -1)):
+        weight = torch.ones(2, 4, 8, 8, dtype=dtype, requires_grad=True)
+        x = torch.randn(2, 4, 8, 8, dtype=dtype)
+        x[1, 2, 3, 4] = sign * torch.finfo(dtype).max
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with actcodec.compress_activations(EMPTY, actcodec.codec(name, **options)) as stats:
+                y = (x.requires_grad_() * 1) * weight
+        y.sum().backward()
+        assert bool(weight.grad.isfinite().all())
+        if any("kept exactly" in str(one.message) for one in said):
+            assert "exact" in {record.codec for record in stats.records}
+            assert torch.equal(weight.grad, x.detach())
 
 
 def test_a_copy_of_what_is_kept_exactly_survives_a_change_in_place():
