@@ -18,7 +18,7 @@ class StepRecorder(Policy):
     """Pass on the decisions of a policy, and record the results of its codecs."""
 
     def __init__(self, chosen: Policy) -> None:
-        super().__init__((), keep_signs=chosen.keep_signs)
+        super().__init__((), keep_signs=chosen.keep_signs, companions=chosen.companions)
         self.chosen, self.every_operation = chosen, chosen.every_operation
         self.facts: list[SavedTensor] = []
         self.codecs: list[Codec] = []
@@ -95,7 +95,7 @@ class _Remembering(Codec):
 
     def __init__(self, codec: Codec, number: int, packed: dict[int, Packed]) -> None:
         self.name, self.keeps_zeros, self.signs_only = codec.name, codec.keeps_zeros, codec.signs_only
-        self.centred = codec.centred
+        self.centred, self.lossless = codec.centred, codec.lossless
         self.codec, self._number, self._packed = codec, number, packed
 
     def compress(self, x: Tensor) -> Packed:
@@ -112,7 +112,7 @@ class Replay(Policy):
     """Replay the decisions of a recorded pass with the reconstruction of one tensor; the others stay exact."""
 
     def __init__(self, recorder: StepRecorder, wanted: int) -> None:
-        super().__init__((), keep_signs=recorder.keep_signs)
+        super().__init__((), keep_signs=recorder.keep_signs, companions=recorder.companions)
         self._recorder, self._wanted = recorder, wanted
         self._seen: list[SavedTensor] = []
         self._signs = iter(recorder.signs)
@@ -165,7 +165,7 @@ class _Given(Codec):
 
     def __init__(self, codec: Codec, packed: Packed | None) -> None:
         self.name, self.keeps_zeros, self.signs_only = codec.name, codec.keeps_zeros, codec.signs_only
-        self.centred = codec.centred and packed is not None
+        self.centred, self.lossless = codec.centred and packed is not None, codec.lossless
         self._codec, self._packed = codec, packed
 
     def compress(self, x: Tensor) -> Packed:

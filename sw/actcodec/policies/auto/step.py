@@ -82,7 +82,7 @@ class ItemCodec(Codec):
         self.name, self.item = spec.name, item
         # A measuring step keeps the signs beside the values so that their bytes are counted.
         self.keeps_zeros = codec.keeps_zeros and not candidates
-        self.centred = codec.centred
+        self.centred, self.lossless = codec.centred, codec.lossless
         self.measurement: Measurement | None = None
         self.nbytes = 0
         self._codec, self._candidates = codec, candidates

@@ -215,6 +215,21 @@ def test_everything_is_compressed_once():
     assert counting.calls == len(found.tensors)
 
 
+@pytest.mark.parametrize("which", ["none", "vdnn", "sfpr"])
+def test_bytes_are_those_of_the_policy(which):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 5))
+    x, labels = torch.randn(64, 32), torch.arange(64) % 5
+
+    def step():
+        return F.cross_entropy(model(x), labels)
+
+    with actcodec.compress_activations(model, which) as stats:
+        step()
+    found = diagnose(model, step, which)
+    assert (found.everything_original, found.everything_compressed) == stats.bytes_of_everything
+
+
 def test_bad_steps():
     model = nn.Linear(4, 2)
     with pytest.raises(UserError, match="norm 0"):
