@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -149,9 +149,11 @@ def check(
     on_policy
         Called after each policy with the number of policies done, and the total.
 
-    Raises UserError for unknown names and options, and if the step's gradient is not finite, or zero, or differs when the step
-    is repeated.
+    Raises UserError for unknown names and options, for a model without a parameter that requires a gradient, and if the step
+    runs backward itself, or its gradient is not finite, or zero, or differs when the step is repeated.
     """
+    if isinstance(policies, str) or not isinstance(policies, Iterable):
+        raise UserError(f"policies = {policies!r} is not allowed: use a list of names, or of policies")
     chosen = [named_policy(which) for which in policies]
     trial = _Trial(model, step)
     plain = trial.run(None)
@@ -219,10 +221,15 @@ class _Trial:
 
 
 def named_policy(which: str | CodecSpec | Policy) -> tuple[str, Policy]:
-    """Return a policy and its name. The backend is ``auto`` if the policy has that option and no other is given."""
+    """Return a policy and its name. The backend is ``auto`` if the policy has that option and no other is given.
+
+    UserError for what is no policy.
+    """
     if isinstance(which, Policy):
         origin = which.origin
         return (type(which).__name__ if origin is None else named(origin)), which
+    if not isinstance(which, (str, CodecSpec)):
+        raise UserError(f"a {type(which).__name__} is no policy here: use a name, a CodecSpec, or a Policy")
     spec = CodecSpec(which) if isinstance(which, str) else which
     backend = {"backend": AUTO} if "backend" in policy_options(spec.name) else {}
     return named(spec), policy(spec.name, **(backend | spec.options))

@@ -31,6 +31,7 @@ from actcodec.saved.statistics import Statistics, TensorRecord, ratio_text, text
 from actcodec.study.replay import Replay, StepRecorder
 from actcodec.study.step_script import checked_loss
 from actcodec.training.activation_compression import UncodedWarning, compress_activations
+from actcodec.training.selection import check_model
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,8 @@ def diagnose(
     on_pass
         Called after each pass with the number of passes done, and the total.
 
-    Raises UserError if the step has no gradient, or does not save the same tensors in every pass.
+    Raises UserError if the step has no gradient, runs backward itself, or does not save the same tensors in every pass, and if
+    no parameter requires a gradient.
     """
     chosen = policy_of(codec, **options)
     passes = Passes(model, step)
@@ -199,11 +201,19 @@ def diagnose(
 
 
 class Passes:
-    """Repeat a step from the same state."""
+    """Repeat a step from the same state.
+
+    UserError for what is no model or no step, and for a model without a parameter that requires a gradient.
+    """
 
     def __init__(self, model: nn.Module, step: Callable[[], Tensor]) -> None:
+        check_model(model)
+        if not callable(step):
+            raise UserError(f"the step is a {type(step).__name__}: give a function without arguments that returns the loss")
         self._model, self._step = model, step
         named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+        if not named:
+            raise UserError("no parameter of the model requires a gradient: call requires_grad_() on those that are trained")
         self.parameters = list(named.values())
         #: The module of each parameter.
         self.layers = [name.rpartition(".")[0] for name in named]
@@ -216,7 +226,7 @@ class Passes:
         self, chosen: Policy | None = None, measure_error: bool = False
     ) -> tuple[list[Tensor | None], Statistics | None]:
         """Return the gradients and the policy's statistics."""
-        with _restored(self._model):
+        with _restored(self._model), _own_gradients(self.parameters):
             if chosen is None:
                 statistics, loss = None, self._step()
             else:
@@ -227,7 +237,28 @@ class Passes:
                     for known in (FewBitsWarning, UncodedWarning):  # their subject is measured here
                         warnings.simplefilter("ignore", known)
                     loss = self._step()
-            return list(torch.autograd.grad(checked_loss(loss).sum(), self.parameters, allow_unused=True)), statistics
+            return self._gradients_of(checked_loss(loss)), statistics
+
+    def _gradients_of(self, loss: Tensor) -> list[Tensor | None]:
+        try:
+            return list(torch.autograd.grad(loss.sum(), self.parameters, allow_unused=True))
+        except RuntimeError:
+            if all(parameter.grad is None for parameter in self.parameters):
+                raise
+            raise UserError("the step calls backward() itself: let it return the loss, and leave backward() out") from None
+
+
+@contextmanager
+def _own_gradients(parameters: Sequence[Tensor]) -> Iterator[None]:
+    """Leave parameters without ``grad`` while entered, and give them their own back on exit."""
+    before = [parameter.grad for parameter in parameters]
+    for parameter in parameters:
+        parameter.grad = None
+    try:
+        yield
+    finally:
+        for parameter, gradient in zip(parameters, before, strict=True):
+            parameter.grad = gradient
 
 
 @contextmanager

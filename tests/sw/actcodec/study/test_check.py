@@ -10,6 +10,7 @@ import pytest
 import torch
 from actcodec.policies.policy import CodecSpec, Policy, Rule
 from actcodec.saved.allocations import allocations
+from actcodec.study import diagnose
 from cdu_cli import main as entry
 from cdu_tools.errors import UserError
 from codecs_for_tests import ExactCodec
@@ -121,6 +122,37 @@ def test_the_worst_layer_is_named(model):
 def test_steps_that_cannot_be_checked(model, step, said):
     with pytest.raises(UserError, match=said):
         actcodec.check(model, lambda: step(model), ["sfpr"])
+
+
+def test_a_step_that_runs_backward_itself_is_refused_and_leaves_no_gradient(model):
+    def step():
+        loss = loss_of(model)
+        loss.backward()
+        return loss
+
+    for run in (actcodec.check, diagnose):
+        with pytest.raises(UserError, match=r"the step calls backward\(\) itself: let it return the loss"):
+            run(model, step)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_what_is_no_model_no_step_and_no_policies_is_refused(model):
+    def step():
+        return loss_of(model)
+
+    frozen = nn.Linear(4, 4).requires_grad_(False)
+    for run in (actcodec.check, diagnose):
+        with pytest.raises(UserError, match="no parameter of the model requires a gradient: call requires_grad_"):
+            run(frozen, step)
+        with pytest.raises(UserError, match=r"a NoneType is no model: give an nn\.Module"):
+            run(None, step)
+        with pytest.raises(UserError, match="the step is a NoneType: give a function without arguments"):
+            run(model, None)
+    for policies in (None, 5, "sfpr"):
+        with pytest.raises(UserError, match="use a list of names, or of policies"):
+            actcodec.check(model, step, policies)
+    with pytest.raises(UserError, match="a int is no policy"):
+        actcodec.check(model, step, [5])
 
 
 def test_a_step_that_is_another_each_time_is_refused(model):
