@@ -1,5 +1,7 @@
 """The KV cache of a transformer in a codec: keys by channel, values by token (KIVI, arXiv 2402.02750), the newest as they are.
 
+It is for inference: no gradient passes through what is compressed.
+
 >>> cache = CompressedCache("mxint8")  # doctest: +SKIP
 >>> model.generate(tokens, past_key_values=cache)  # doctest: +SKIP
 """
@@ -76,7 +78,11 @@ class CompressedLayer(DynamicLayer):
         self._packed_tokens = 0
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Add the keys and values of new tokens, and return those of all tokens."""
+        """Add the keys and values of new tokens, and return those of all tokens; UserError if gradients would be lost."""
+        if torch.is_grad_enabled() and (key_states.requires_grad or value_states.requires_grad):
+            raise UserError(
+                "no gradient passes through a compressed cache: use torch.no_grad(), or transformers' DynamicCache in training"
+            )
         before = self._states()
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
@@ -240,4 +246,6 @@ class CompressedCache(Cache):
 
 
 def _codec(given: str | Codec, options: dict[str, Any]) -> Codec:
+    if not isinstance(given, (str, Codec)):
+        raise UserError(f"a {type(given).__name__} is no codec: use a name, such as mxint8, or a codec object")
     return codec(given, **options) if isinstance(given, str) else given

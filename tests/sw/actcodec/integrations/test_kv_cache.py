@@ -51,6 +51,23 @@ def test_without_loss_a_model_writes_what_it_writes_without_compression(compress
     assert cache.get_seq_length() == tokens.shape[1] + 39
 
 
+def test_training_is_refused(compressed, model, tokens):
+    with pytest.raises(UserError, match=r"no gradient passes through a compressed cache: use torch\.no_grad\(\)"):
+        model(tokens, past_key_values=compressed("mxint8"))
+    cache = compressed("mxint8")
+    keys = states(40, 0).requires_grad_()
+    with pytest.raises(UserError, match="no gradient passes"):
+        cache.update(keys.detach(), keys, 0)
+    with torch.no_grad():
+        assert torch.equal(cache.update(keys, keys, 0)[0], keys)
+
+
+def test_what_is_no_codec_is_refused_at_once(compressed):
+    for given in ((None,), (5,), ("mxint8", 5)):
+        with pytest.raises(UserError, match="is no codec: use a name, such as mxint8, or a codec object"):
+            compressed(*given)
+
+
 @pytest.mark.parametrize("name", ["mxint8", "mxfp4"])
 def test_keys_share_scales_along_tokens_and_values_along_channels(compressed, name):
     """The golden model on slices by hand: 32 tokens of one channel, 32 channels of one token."""
@@ -123,7 +140,8 @@ def test_a_channel_of_great_keys_costs_the_others_nothing(compressed):
 def test_another_order_of_sequences_keeps_what_the_codec_can_hold(compressed, model, tokens):
     """Codes that are decoded and coded again are the same, so that a choice among beams changes nothing by itself."""
     cache = compressed("mxint8", recent=0)
-    model(tokens, past_key_values=cache)
+    with torch.no_grad():
+        model(tokens, past_key_values=cache)
     before = [layer._states() for layer in cache.layers]
     cache.reorder_cache(torch.tensor([2, 0, 1]))
     for layer, (keys, values) in zip(cache.layers, before, strict=True):
