@@ -40,7 +40,7 @@ def memory(
         typer.Option(
             help="none, checkpoint (around each block), compiled (model and loss in one graph), compiled-blocks (each block in "
             "a graph), compiled-FORMAT (actcodec.compiled with a format), or a policy by name; may be given several times. "
-            "Default: none and checkpoint."
+            "Default: none, and checkpoint of a model with blocks."
         ),
     ] = None,
     budget: Annotated[float, typer.Option(help="torch's activation_memory_budget, for compiled and compiled-blocks.")] = 1.0,
@@ -58,10 +58,10 @@ def memory(
     json_file: JsonOption = None,
 ) -> None:
     """Predict peak and kept bytes of a training step, where the peak is, and the largest batch, on tensors without values."""
-    from actcodec.study.memory import CHECKPOINT, NONE, OPTIMIZERS, check_policy, predict
+    from actcodec.study.memory import CHECKPOINT, NO_BLOCKS, NONE, OPTIMIZERS, blocks, check_policy, predict
     from actcodec.study.memory_subject import DTYPES
 
-    policies = distinct("--policy", policy) or [NONE, CHECKPOINT]
+    given = distinct("--policy", policy)
     for name, known, option in ((dtype, DTYPES, "--dtype"), (optimizer, OPTIMIZERS, "--optimizer")):
         if name not in known:
             raise UserError(unknown(option, name, known))
@@ -72,6 +72,8 @@ def memory(
         if not 0 < size < _MOST:
             raise UserError(f"--gb {size:g} is not allowed: use more than 0 and less than {_MOST:g}")
     subject = _subject(model, family, DTYPES[dtype])
+    without_blocks = not given and not blocks(subject.model)
+    policies = given or ([NONE] if without_blocks else [NONE, CHECKPOINT])
     for name in policies:
         check_policy(name, subject.family, budget)
     rows = []
@@ -84,6 +86,8 @@ def memory(
             shown.step()
     for row in rows:
         typer.echo(_words(row))
+    if without_blocks:
+        typer.echo(f"{CHECKPOINT}: {NO_BLOCKS}")
     write_json(json_file, {"model": subject.name, "dtype": dtype, "optimizer": optimizer, "budget": budget, "policies": rows})
 
 

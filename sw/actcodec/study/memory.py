@@ -38,6 +38,8 @@ NONE, CHECKPOINT, COMPILED, BLOCKS = "none", "checkpoint", "compiled", "compiled
 CODED = {f"{COMPILED}-{name}": name for name in FORMATS if name != "bits" and not name.startswith("windows")}
 _PLAIN = (NONE, CHECKPOINT, COMPILED, BLOCKS, *CODED)
 
+NO_BLOCKS = "the model has no blocks: a block is an element of a ModuleList or Sequential that consists of modules"
+
 _Optimizer = Callable[[Sequence[nn.Parameter]], torch.optim.Optimizer]
 #: Optimizers by name; ``foreach`` is torch's default on a GPU, with a temporary for every parameter.
 OPTIMIZERS: dict[str, _Optimizer | None] = {
@@ -179,9 +181,7 @@ def _means(policy: str, subject: Subject, budget: float, on_cpu: bool) -> Iterat
     if policy in (CHECKPOINT, BLOCKS, *CODED):
         chosen = [subject.model] if policy in CODED else blocks(subject.model)
         if not chosen:
-            raise UserError(
-                "the model has no blocks: a block is an element of a ModuleList or Sequential that consists of modules"
-            )
+            raise UserError(NO_BLOCKS)
         choose = partial(_coded, CODED[policy]) if policy in CODED else None
         compiled = CompiledBlocks(subject.mode, budget if choose is None else 1.0, choose, on_cpu=on_cpu and choose is not None)
         for one in chosen:

@@ -52,6 +52,13 @@ def test_the_largest_batch_fits_and_the_next_does_not(script, tmp_path):
             assert (peak <= 0.01 * 2**30) == fits
 
 
+def test_a_model_without_blocks_has_a_row_and_a_sentence(script):
+    script.write_text(SCRIPT.replace("torch.nn.Sequential(*(", "next(").replace("range(4)))", "range(4))"))
+    text = run(script, "--batch", 16)
+    assert text.startswith("none: peak")
+    assert "checkpoint: the model has no blocks: a block is an element of a ModuleList" in text
+
+
 def test_a_model_of_the_zoo_by_its_name_and_a_policy_of_its_family():
     text = run("timm.test_vit", "--policy", "none", "--policy", "sfpr", "--gb", 1)
     plain, coded = (int(number) for number in re.findall(r"largest batch (\d+) in 1 GB", text))
