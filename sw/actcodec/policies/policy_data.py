@@ -27,6 +27,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,13 @@ from cdu_tools.errors import UserError, reason
 from cdu_tools.files import write_whole
 from cdu_tools.near_names import unknown
 from cdu_tools.texts import read_text
+from torch.overrides import get_overridable_functions
 
 from actcodec import codecs
 from actcodec.codecs import Codec
 from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecFactory, CodecSpec, Policy, Rule
+from actcodec.saved.operations import CHECKPOINT, UNKNOWN, canonical, plain
 
 #: Suffixes of policy files.
 SUFFIXES = (".toml", ".json")
@@ -102,6 +105,8 @@ def static_policy(data: Mapping[str, Any], codec_factory: CodecFactory | None = 
     rules = of_type(data, "rules", list, [])
     default = data.get("default", EXACT)
     keep_signs, companions = of_type(data, "keep_signs", bool, False), of_type(data, "companions", bool, True)
+    if "rules" not in data and "default" not in data:
+        raise UserError("the policy has neither rules nor a default: write one of them, or the name of a policy")
     made = [_rule(rule) for rule in rules]
     return Policy(made, codec_spec(default), codec_factory, keep_signs=keep_signs, companions=companions)
 
@@ -182,7 +187,7 @@ def _rule(data: Any) -> Rule:
     return Rule(
         EXACT if codec.name == EXACT else codec,
         _words(data, "producer"),
-        _words(data, "consumer"),
+        tuple(_consumer(name) for name in _words(data, "consumer")),
         of_type(data, "module", str, "*"),
         tuple(_dtype(name) for name in _words(data, "dtypes")),
         of_type(data, "min_rank", int, 0),
@@ -200,6 +205,20 @@ def _words(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not all(isinstance(word, str) for word in words):
         raise UserError(f"{key} = {words!r} in a policy is not allowed: use a list of names")
     return tuple(words)
+
+
+def _consumer(name: str) -> str:
+    if name not in _consumers():
+        raise UserError(unknown("consumer", name, sorted(_consumers()), f"use {UNKNOWN}, or the name of a torch function"))
+    return name
+
+
+@cache
+def _consumers() -> frozenset[str]:
+    """Return the names that a consumer may have: torch's functions, the words for groups of them, and those in place of one."""
+    functions = (function for some in get_overridable_functions().values() for function in some)
+    names = {name for function in functions if (name := getattr(function, "__name__", None))}
+    return frozenset({*map(plain, names), *map(canonical, names), CHECKPOINT, UNKNOWN})
 
 
 def _dtype(name: str) -> torch.dtype:

@@ -158,6 +158,11 @@ def test_a_file_stands_for_a_name(tmp_path):
         ("a.toml", "policy = 'auto'\nrules = []", "a policy by name has no 'rules'"),
         ("a.toml", "policy = 'auto'\noptions = {candidates = ['jpeg']}", "unknown codec 'jpeg'"),
         ("a.toml", "policy = 'b.toml'", "unknown codec 'b.toml'"),
+        ("a.toml", "[[rules]]\ncodec = 'sfpr'\nconsumer = ['nrom']", "unknown consumer 'nrom': did you mean"),
+        ("a.toml", "[[rules]]\ncodec = 'sfpr'\nconsumer = ['']", "unknown consumer ''"),
+        ("a.toml", "", "the policy has neither rules nor a default"),
+        ("a.toml", "keep_signs = true", "the policy has neither rules nor a default"),
+        ("a.json", "{}", "the policy has neither rules nor a default"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_that_names_the_file(tmp_path, name, text, message):
@@ -168,6 +173,13 @@ def test_what_is_wrong_is_one_sentence_that_names_the_file(tmp_path, name, text,
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_functions_words_and_what_stands_in_place_of_a_function_are_consumers(tmp_path):
+    path = tmp_path / "a.toml"
+    for name in ("norm", "layernorm", "sum", "mul", "gelu", "scaleddotproductattention", "recurrent", "unknown", "checkpoint"):
+        path.write_text(f"[[rules]]\ncodec = 'sfpr'\nconsumer = ['{name}']")
+        assert load_policy(path).rules[0].consumer == (name,)
 
 
 def test_files_that_are_not_there_or_of_another_kind(tmp_path):
