@@ -78,6 +78,10 @@ class Codec(ABC):
         """
         return self.takes(shape)
 
+    def takes_dtype(self, dtype: torch.dtype) -> bool:
+        """Return whether :meth:`compress` takes tensors of this number format; policies keep all others exactly."""
+        return dtype in FORMATS
+
     def set_epoch(self, epoch: int) -> None:
         """Set the number of training epochs that are over; only codecs with a schedule use it."""
         del epoch
@@ -108,6 +112,10 @@ class NoCodec(Codec):
         if x.is_quantized:  # torch can clone only some kinds of quantised tensors
             raise UserError(f"cannot compress {QUANTISED.name}: {QUANTISED.remedy}")
         return RawCopy(x.detach().clone())
+
+    def takes_dtype(self, dtype: torch.dtype) -> bool:
+        """Return True."""
+        return True
 
     def decompress(self, compressed: Packed) -> Tensor:
         """Implement :class:`Codec`."""

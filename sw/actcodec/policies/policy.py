@@ -128,7 +128,7 @@ class GroupObserver(Observer, Protocol):
 
 
 class Policy:
-    """Ordered rules; the first that matches and whose codec fits the shape decides, else ``default``.
+    """Ordered rules; the first that matches and whose codec fits shape and number format decides, else ``default``.
 
     A codec that keeps only signs (``brc``) is used only where a ReLU saves its own result, because no other gradient can be
     computed from signs. A lossy codec is skipped where an error could make the gradient infinite, NaN or zero
@@ -193,7 +193,7 @@ class Policy:
         for rule, codec in (*chosen, (None, self._by_default)):
             if codec is None:
                 return None
-            if _bears(rule, codec, tensor) and codec.fits(tensor.shape):
+            if _bears(rule, codec, tensor) and codec.fits(tensor.shape) and codec.takes_dtype(tensor.dtype):
                 return codec
         return None
 
