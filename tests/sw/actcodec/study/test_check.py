@@ -174,3 +174,14 @@ def test_the_command_on_the_example(tmp_path):
     found = json.loads((tmp_path / "check.json").read_text())
     assert [one["policy"] for one in found["policies"]] == ["sfpr", "actnn-L2"]
     assert f"recommended: {found['recommended'] or 'none of these'}" in result.output
+
+
+def test_the_command_names_a_step_that_runs_backward(tmp_path):
+    script = tmp_path / "own.py"
+    script.write_text(
+        "import torch\nmodel = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())\n"
+        "def step():\n    loss = model(torch.ones(2, 4)).square().sum()\n    loss.backward()\n    return loss\n"
+    )
+    result = CliRunner().invoke(entry.app, ["check", str(script), "--codec", "sfpr"])
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception) == "the step calls backward() itself: let it return the loss, and leave backward() out"
