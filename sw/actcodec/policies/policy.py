@@ -226,7 +226,7 @@ class Policy:
 
         Tensors of the state may be on another device than before. Raises UserError for the state of another policy.
         """
-        kind, codecs = state.get("kind", "no policy"), state.get("codecs", ())
+        kind, codecs = _state_parts(state)
         theirs, mine = [name for name, _ in codecs], [codec.name for codec in self._codecs.values()]
         my_kind = type(self).__name__
         if (kind, theirs) != (my_kind, mine):
@@ -248,6 +248,24 @@ class Policy:
     def context_closed(self, statistics: Statistics) -> None:
         """Called when a context closes, before its backward pass, with its statistics; only adaptive policies use them."""
         del statistics
+
+
+def _state_parts(state: object) -> tuple[str, list[tuple[str, Mapping[str, Any]]]]:
+    """Return the kind of policy in a saved state, and the codecs' names and states; UserError for what is no state."""
+    codecs = state.get("codecs", ()) if isinstance(state, Mapping) else None
+    if not isinstance(state, Mapping) or not isinstance(codecs, (list, tuple)):
+        raise UserError(f"a {type(state).__name__} without the state of a policy was given: load what state_dict() returned")
+    pairs = [(str(pair[0]), pair[1]) for pair in codecs if isinstance(pair, (list, tuple)) and len(pair) == 2]
+    if len(pairs) < len(codecs) or not all(isinstance(one, Mapping) for _, one in pairs):
+        raise UserError("the state has codecs that are no pairs of a name and a state: load what state_dict() returned")
+    return str(state.get("kind", "no policy")), pairs
+
+
+def check_state(state: Mapping[str, Any], *keys: str) -> None:
+    """Raise UserError for a saved state that lacks one of these keys."""
+    for key in keys:
+        if key not in state:
+            raise UserError(f"the state has no {key!r}: load what state_dict() returned")
 
 
 #: Consumers for which a rule that names them vouches that their gradients tolerate errors.

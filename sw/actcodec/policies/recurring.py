@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from actcodec.codecs import Codec, Packed
-from actcodec.policies.policy import CodecFactory, Policy, Rule, SavedTensor
+from actcodec.policies.policy import CodecFactory, Policy, Rule, SavedTensor, check_state
 from actcodec.saved.operations import Operation, tensors_in
 
 #: A tensor that has not occurred for this number of intervals is forgotten.
@@ -209,6 +209,7 @@ class RecurringPolicy(Policy, ABC, Generic[_Slot]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Implement :class:`Policy`."""
         super().load_state_dict(state)
+        check_state(state, "step", "tensors")
         self._step = state["step"]
         self._slots.load_state_dict(state["tensors"], self._reader)
 

@@ -40,7 +40,7 @@ from actcodec.codecs import Codec
 from actcodec.policies.auto.candidates import CANDIDATES, Candidate, candidate_specs
 from actcodec.policies.auto.step import AutoItem, AutoStep, CandidateEstimate, ItemCodec, Undecided
 from actcodec.policies.budget.knapsack import Option, lightest_choice, no_worse_choice
-from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Policy, Rule, SavedTensor
+from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Policy, Rule, SavedTensor, check_state
 from actcodec.policies.tables.rules import first_rules
 from actcodec.saved.statistics import Statistics
 
@@ -174,6 +174,7 @@ class AutoPolicy(Policy):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Implement :class:`Policy`."""
         super().load_state_dict(state)
+        check_state(state, "measuring", "items", "factors", "counts")
         for codec, one in zip(self._measuring, state["measuring"], strict=True):
             codec.load_state_dict(one)
         self._begin()

@@ -37,7 +37,7 @@ from actcodec.policies.budget.sensitivity import (
     share,
     squared_norms,
 )
-from actcodec.policies.policy import CodecFactory, Rule, SavedTensor
+from actcodec.policies.policy import CodecFactory, Rule, SavedTensor, check_state
 from actcodec.policies.recurring import (
     RecurringPolicy,
     Slot,
@@ -242,6 +242,7 @@ class MixedPrecisionPolicy(RecurringPolicy[_Slot]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Implement :class:`Policy`."""
         super().load_state_dict(state)
+        check_state(state, "allocated")
         self._allocated = state["allocated"]
 
     @property

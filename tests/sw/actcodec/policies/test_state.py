@@ -144,6 +144,20 @@ def test_the_state_of_another_policy_is_refused():
         policy("actnn").load_state_dict({})
 
 
+@pytest.mark.parametrize("name", ["actnn", "actnn-L3", "autoquant", "auto"])
+@pytest.mark.parametrize("state", [[], None, 5, {"kind": "Policy", "codecs": 5}, {"codecs": [5]}, {"codecs": [("brc", 5)]}])
+def test_what_is_no_state_is_refused(name, state):
+    with pytest.raises(UserError, match=r"load what state_dict\(\) returned"):
+        policy(name).load_state_dict(state)
+
+
+@pytest.mark.parametrize("name", ["actnn-L3", "autoquant", "auto"])
+def test_a_state_without_what_was_learnt_is_refused(name):
+    whole = policy(name).state_dict()
+    with pytest.raises(UserError, match=r"the state has no '\w+': load what state_dict\(\) returned"):
+        policy(name).load_state_dict({key: whole[key] for key in ("kind", "codecs")})
+
+
 def test_a_state_that_is_asked_for_within_a_context_does_no_harm():
     for name in ("auto", "actnn-L3", "autoquant", "jpeg-gmc"):
         compression, model, _ = beginning(made(name, {}))
