@@ -90,10 +90,13 @@ def policy(
 
     ``keep_signs`` as in :class:`Policy`; the default is that of the named policy: ActNN's levels and SFPR keep signs.
 
-    Raises UserError for unknown names, for options or a factory without a name, and for other signs than True, False or None.
+    Raises UserError for unknown names, for options or a factory without a name, for a factory that cannot be called, and for
+    other signs than True, False or None.
     """
     if not isinstance(keep_signs, (bool, type(None))):
         raise UserError(f"keep_signs = {keep_signs!r} is not allowed: use True or False")
+    if codec_factory is not None and not callable(codec_factory):
+        raise UserError(f"codec_factory = {codec_factory!r} is not allowed: use a function that makes a codec from its name")
     if isinstance(which, str) and is_policy_file(which):
         if options or keep_signs is not None:
             raise UserError(f"policy file {which} has its options in it: leave out {', '.join(options)}")

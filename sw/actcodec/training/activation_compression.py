@@ -24,7 +24,7 @@ from actcodec.policies.policy import EXACT, CodecFactory, Policy
 from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.statistics import Statistics
 from actcodec.saved.untraced import stop_tracing, untraced
-from actcodec.training.compression import LEAST_BYTES, RAISE, SATURATE, Compression, Limits
+from actcodec.training.compression import LEAST_BYTES, RAISE, SATURATE, Compression, Limits, check_switch
 from actcodec.training.hooks import Hooks, in_checkpoint
 from actcodec.training.selection import ModuleSelection
 from actcodec.training.session import Session
@@ -140,6 +140,8 @@ def compress_activations(
         raise UserError(f"nonfinite = {nonfinite!r} is not allowed: use {EXACT}, {RAISE} or {SATURATE}")
     if nonfinite == SATURATE:
         options["nonfinite"] = SATURATE
+    for switch, value in (("measure_error", measure_error), ("measure_peak", measure_peak)):
+        check_switch(switch, value)
     policy = policy_of(codec, codec_factory, **options)
     if nonfinite is None and policy.origin is not None:
         nonfinite = policy.origin.options.get("nonfinite")

@@ -11,7 +11,7 @@ from cdu_tools.errors import UserError
 from cdu_tools.numbers import is_whole
 from torch import Tensor
 
-from actcodec.codecs import Codec, MismatchError
+from actcodec.codecs import Codec
 from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
 from actcodec.policies import kernels
 from actcodec.policies.few_bits import FewBitsWarning, warning_of
@@ -32,6 +32,12 @@ _UNKNOWN = "what TorchScript, custom autograd functions and fused operators save
 LEAST_RANK = 2
 #: Default size in bytes below which tensors stay exact.
 LEAST_BYTES = 1 << 8
+
+
+def check_switch(name: str, value: object) -> None:
+    """Raise UserError for a switch that is neither True nor False."""
+    if not isinstance(value, bool):
+        raise UserError(f"{name} = {value!r} is not allowed: use True or False")
 
 
 @dataclass(frozen=True)
@@ -64,8 +70,7 @@ class Limits:
         if not is_whole(self.min_bytes, 0):
             raise UserError(f"min_bytes = {self.min_bytes!r} is not allowed: use a whole number, 0 or more")
         for name in ("checkpoints", "compress_loss", "double_backward"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise UserError(f"{name} = {value!r} is not allowed: use True or False")
+            check_switch(name, getattr(self, name))
 
     def leave_out(self, facts: Facts, tensor: SavedTensor) -> bool:
         """Return whether a tensor is kept exactly."""
@@ -158,11 +163,11 @@ class Compression:
         return ""
 
     def kept(self, facts: Facts, tensor: SavedTensor, codec: Codec | None) -> Kept:
-        """Compress a tensor with ``codec``; keep it as it is for None, or if the codec cannot hold its values."""
+        """Compress a tensor with ``codec``; keep it as it is for None, or if the codec cannot hold its values or adds bytes."""
         x, operation = facts.tensor, facts.operation
         if codec is None:
             return self.kept_as(x, LOSS if tensor.loss else EXACT, Exact(x, facts.nbytes))
-        choice = self._choices
+        choice, lossless = self._choices, codec.lossless
         self._choices += 1
         if self._observer is not None:
             codec = self._observer.codec_of(tensor, codec)
@@ -173,10 +178,13 @@ class Compression:
             self._warn_of_kernels(codec)
         try:
             with naming(tensor.module):
-                return self.kept_as(x, codec.name, Coded(x, codec), choice)
+                form = Coded(x, codec)
         except UnfitValuesError as error:
             self._refused(error, tensor.module)
             return self.kept(facts, tensor, None)
+        # A lossless codec adds a header or a bit per value at most, and its copies bear changes in place.
+        grown = form.nbytes > facts.nbytes and not (lossless or codec.lossless)
+        return self.kept(facts, tensor, None) if grown else self.kept_as(x, codec.name, form, choice)
 
     def kept_as(self, x: Tensor, codec: str, form: Form, choice: int | None = None) -> Kept:
         """Return a form of ``x`` with its error, if errors are measured."""
@@ -238,7 +246,7 @@ class Compression:
 
 
 class naming:  # noqa: N801
-    """Put the name of the module before the message of a mismatch between backends, while entered."""
+    """Put the name of the module before the message of a codec's error, while entered."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -247,5 +255,5 @@ class naming:  # noqa: N801
         pass
 
     def __exit__(self, kind: object, raised: BaseException | None, trace: object) -> None:
-        if isinstance(raised, MismatchError) and self._module:
-            raise MismatchError(f"{self._module}: {raised}") from None
+        if self._module and isinstance(raised, UserError) and not isinstance(raised, UnfitValuesError):
+            raise type(raised)(f"{self._module}: {raised}") from None

@@ -125,6 +125,10 @@ def test_a_module_stands_for_what_is_in_it():
         ({"compress_loss": 1}, "compress_loss = 1 is not allowed"),
         ({"double_backward": "no"}, "double_backward = 'no' is not allowed"),
         ({"keep_signs": "no"}, "keep_signs = 'no' is not allowed: use True or False"),
+        ({"measure_error": "yes"}, "measure_error = 'yes' is not allowed: use True or False"),
+        ({"measure_error": None}, "measure_error = None is not allowed"),
+        ({"measure_peak": 5}, "measure_peak = 5 is not allowed"),
+        ({"codec_factory": "yes"}, "codec_factory = 'yes' is not allowed: use a function"),
     ],
 )
 def test_what_is_no_choice_is_refused_at_once(options, said):
@@ -147,6 +151,46 @@ def test_s39_small_tensors_are_exact():
     assert sizes[None] == [size for size in sizes[0] if size >= 256]
     assert sizes[3073] == [size for size in sizes[0] if size > 3072]
     assert sizes[1 << 20] == []
+
+
+@pytest.mark.parametrize(
+    ("which", "options"),
+    [("autocusz", {"bound": 1e-300}), (actcodec.codec("cusz", bound=1e-300, mode="abs"), {}), ("jpeg-base", {"min_bytes": 0})],
+)
+def test_s39_what_a_codec_would_enlarge_is_exact(which, options):
+    model = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 8))
+    for rows in (1, 64):
+        with actcodec.compress_activations(model, which, **options) as stats:
+            model(torch.randn(rows, 16)).sum()
+        assert stats.records
+        assert all(record.bytes_compressed <= record.bytes_original for record in stats.records)
+
+
+def test_errors_of_a_codec_name_the_module():
+    class Refusing(ExactCodec):
+        def compress(self, x):
+            raise UserError("no tensor is taken: use another codec")
+
+    model = nn.ModuleDict({"body": nn.Linear(16, 8)})
+    with (
+        pytest.raises(UserError, match=r"^body: no tensor is taken: use another codec$"),
+        actcodec.compress_activations(model, Refusing()),
+    ):
+        model["body"](torch.randn(64, 16))
+
+
+@pytest.mark.parametrize(
+    "double", [actcodec.codec("sfpr"), actcodec.codec("bypass"), actcodec.codec("jpeg-act"), "file"], ids=str
+)
+def test_float64_is_exact(double, tmp_path):
+    path = tmp_path / "p.toml"
+    path.write_text("default = 'sfpr'")
+    model, x = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 8)).double(), torch.randn(64, 16).double()
+    expected = torch.autograd.grad(model(x).square().sum(), list(model.parameters()))
+    with actcodec.compress_activations(model, str(path) if double == "file" else double) as stats:
+        loss = model(x).square().sum()
+    assert all(map(torch.equal, torch.autograd.grad(loss, list(model.parameters())), expected))
+    assert {record.codec for record in stats.records} <= {"exact", "loss"}
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
