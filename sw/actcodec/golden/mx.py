@@ -121,5 +121,5 @@ def blocks_of(payload: Tensor, count: int, kind: BlockFormat) -> Tensor:
 
 
 def canonical_(values: Tensor) -> Tensor:
-    """Make every NaN of float32 values the same, in place."""
+    """Make every NaN of floats the quiet one without a sign and with zeros behind, in place."""
     return values.masked_fill_(values.isnan(), torch.nan)

@@ -37,6 +37,8 @@ class Faulty(Backend):
         beats = self.inner.decompress(job, payload).clone()
         if self.place == "value":
             beats[0, 3] += 1
+        if self.place == "sign":
+            beats[0, 3] = -1
         return beats
 
 
@@ -49,6 +51,7 @@ class Faulty(Backend):
         ),
         ("length", r"has 255 bytes, the golden model's has 256"),
         ("value", r"tensor number 0 \(sfpr, shape \(1, 2, 8, 16\)\) differs from the golden model's at value 3"),
+        ("sign", "at value 3: 0xbf800000 instead of 0x[0-9a-f]{8}$"),
     ],
 )
 def test_a_difference_is_named(tiny, place, message):

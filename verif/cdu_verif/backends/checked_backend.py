@@ -75,4 +75,5 @@ def _compare(found: Tensor, expected: Tensor, where: str) -> None:
     """Raise MismatchError with the first place at which two integer tensors (n,) differ."""
     if not torch.equal(found, expected):
         place = int(torch.nonzero(found != expected)[0])
-        raise MismatchError(f"{where} {place}: {int(found[place]):#x} instead of {int(expected[place]):#x}")
+        patterns = [int(one[place]) & ((1 << 8 * one.element_size()) - 1) for one in (found, expected)]
+        raise MismatchError(f"{where} {place}: {patterns[0]:#x} instead of {patterns[1]:#x}")

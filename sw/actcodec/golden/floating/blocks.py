@@ -23,7 +23,10 @@ def mx_codes(x: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
 
 
 def mx_values(payload: Tensor, kind: BlockFormat, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Return the values of a payload, limited to the dtype's range; raise BitstreamError for another length."""
+    """Return the values of a payload, limited to the dtype's range; raise BitstreamError for another length.
+
+    Every NaN is 0x7FC00000 in float32, 0x7FC0 in bfloat16 and 0x7E00 in float16.
+    """
     return _decoded(payload, kind, shape, dtype, lambda blocks: mx.decode(blocks, kind))
 
 
@@ -54,7 +57,8 @@ def _decoded(
     blocks, rebuilt = mx.blocks_of(payload, count, kind), torch.empty(count, dtype=dtype, device=payload.device)
     for part in _block_pieces(count, kind, payload.device):
         target = rebuilt[part.start * kind.values : part.stop * kind.values]
-        target.copy_(as_dtype(decode(blocks[part]).view(-1)[: target.numel()], dtype))
+        # On some CPUs, torch makes another NaN of a float32 NaN.
+        target.copy_(mx.canonical_(as_dtype(decode(blocks[part]).view(-1)[: target.numel()], dtype)))
     return rebuilt.view(tuple(shape))
 
 

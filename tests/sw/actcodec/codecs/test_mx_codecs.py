@@ -67,6 +67,23 @@ def test_kernels_on_any_patterns(name, dtype):
             one.mx_values(payload[1:], kind, x.shape, dtype)
 
 
+@pytest.mark.parametrize("one", [golden, native], ids=["torch", "native"])
+@pytest.mark.parametrize(
+    ("dtype", "pattern"), [(torch.float32, 0x7FC00000), (torch.bfloat16, 0x7FC0), (torch.float16, 0x7E00)], ids=str
+)
+def test_every_nan_has_one_pattern(one, dtype, pattern):
+    """Check the scale 255, and NaN of both signs among codes and scales, with whole vectors of values and some left over."""
+    integers = torch.int32 if dtype == torch.float32 else torch.int16
+    for scale, code in ((255, 0x38), (255, 0xB8), (127, 0x7F), (127, 0xFF)):
+        payload = torch.tensor([scale] + [code] * 32, dtype=torch.uint8).repeat(2)
+        values = one.mx_values(payload, MX_FORMATS["mxfp8-e4m3"], (37,), dtype)
+        assert values.view(integers).tolist() == [pattern] * 37
+    for scale in (0x7F, 0xFF):
+        payload = torch.tensor([scale] + [0x2A] * 8, dtype=torch.uint8).repeat(3)
+        values = one.nvfp4_values(payload, torch.tensor(1.0), (37,), dtype)
+        assert values.view(integers).tolist() == [pattern] * 37
+
+
 @pytest.mark.parametrize(
     ("act", "message"),
     [
