@@ -7,7 +7,7 @@ import json
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -29,6 +29,8 @@ _UNNAMED = "tensor"
 _LENGTH_BYTES = 8
 #: Tensors lie at multiples of so many bytes in a file that is mapped.
 _ALIGNED = 64
+#: The most bytes that the name of a file in an .npz has, and the ending of an array there.
+_MEMBER_BYTES, _ARRAY = (1 << 16) - 1, ".npy"
 #: The date of the files in an .npz, the first that the format can say: equal tensors make equal bytes.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -69,9 +71,19 @@ def write_tensors(target: Path, tensors: Mapping[str, Tensor], container: bool, 
         named = _spilled(tensors, files)
         write_parts(target, _safetensors(named if container else {_UNNAMED: named[""]}, files))
     elif suffix == ".npz" or container:
+        _check_members(target, tensors)
         _write_archive(target, lambda file: _write_npz(target, file, tensors, files), files)
     else:
         write_parts(target, _npy(target, tensors[""], files))
+
+
+def _check_members(target: Path, names: Iterable[str]) -> None:
+    """Raise UserError if an .npz file cannot hold an array of one of these names."""
+    for name in names:
+        if "\0" in name:
+            raise UserError(f"{target} cannot hold a tensor called {name!r}: names in .npz end at \\0, use .safetensors or .pt")
+        if (size := len(name.encode())) > (most := _MEMBER_BYTES - len(_ARRAY)):
+            raise UserError(f"{target} cannot hold a name of {size} bytes: .npz takes {most}, use .safetensors or .pt")
 
 
 def _write_archive(target: Path, write: Callable[[BinaryIO], None], files: MappedFiles) -> None:
@@ -177,6 +189,6 @@ def _npy(target: Path, tensor: Tensor, files: MappedFiles) -> Iterator[bytes | m
 def _write_npz(target: Path, file: BinaryIO, tensors: Mapping[str, Tensor], files: MappedFiles) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for name in tensors:
-            with archive.open(zipfile.ZipInfo(f"{name or _UNNAMED}.npy", _DATE), "w", force_zip64=True) as member:
+            with archive.open(zipfile.ZipInfo(f"{name or _UNNAMED}{_ARRAY}", _DATE), "w", force_zip64=True) as member:
                 for part in _npy(target, tensors[name], files):
                     member.write(part)

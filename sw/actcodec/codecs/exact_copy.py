@@ -51,9 +51,12 @@ class ExactHeader:
     version: ClassVar[int] = VERSION
 
     def __post_init__(self) -> None:
-        if len(self.shape) > _MAX_RANK or self.tensor_bytes >= 1 << 63:
+        # Libraries compute strides from the other extents where one is 0.
+        strided_bytes = prod(filter(None, self.shape)) * self.dtype.itemsize
+        if len(self.shape) > _MAX_RANK or strided_bytes >= 1 << 63:
             raise BitstreamError(
-                f"shape {extents(self.shape)} does not fit an exact copy: ranks up to {_MAX_RANK} below 2**63 bytes do"
+                f"shape {extents(self.shape)} does not fit an exact copy: ranks up to {_MAX_RANK} below 2**63 bytes do, "
+                "where an extent of 0 counts as 1"
             )
 
     @property

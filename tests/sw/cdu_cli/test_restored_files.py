@@ -38,6 +38,26 @@ def test_npz(tmp_path, name):
     assert (tmp_path / name).read_bytes() == before
 
 
+@pytest.mark.parametrize("name", ["x.npz", "x"])
+def test_names_that_no_npz_holds(tmp_path, name):
+    """Check before a value is asked for, and that the longest name comes back, in UTF-8 too."""
+    for word, said in (("a\0b", r"called 'a\\x00b': names in .npz end at"), ("é" * 32766, "a name of 65532 bytes: .npz takes 65531")):
+        with pytest.raises(UserError, match=said):
+            write_tensors(tmp_path / name, {"ok": None, word: None}, container=True, files=MappedFiles())
+    assert not list(tmp_path.iterdir())
+    longest = {"é" + "x" * 65529: TENSORS["scalar"]}
+    write_tensors(tmp_path / name, longest, container=True, files=MappedFiles())
+    with np.load(tmp_path / name) as found:
+        equal({key: torch.from_numpy(found[key]) for key in found}, longest)
+
+
+@pytest.mark.parametrize("name", ["x.safetensors", "x.pt"])
+def test_other_files_hold_every_name(tmp_path, name):
+    one = {"a\0b": TENSORS["file"], "x" * 65535: TENSORS["scalar"]}
+    write_tensors(tmp_path / name, one, container=True, files=MappedFiles())
+    equal(load_file(tmp_path / name) if name == "x.safetensors" else torch.load(tmp_path / name, weights_only=True), one)
+
+
 def test_safetensors(tmp_path):
     write_tensors(tmp_path / "x.safetensors", TENSORS | BRAIN, container=True, files=MappedFiles())
     equal(load_file(tmp_path / "x.safetensors"), TENSORS | BRAIN)

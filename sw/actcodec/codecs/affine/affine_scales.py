@@ -153,15 +153,16 @@ def blpa_scales(
     """Return multipliers (float32) and offsets (int16) of BLPA's range ``beta - 3 gamma`` to ``beta + 3 gamma``.
 
     Takes float64 (channels,). A gamma whose offset would exceed 16 bits is raised. The offset follows from the multiplier that
-    ``rounded`` returns, of ``scale_bits``. A channel of zeros, whose beta and gamma are 0, has an offset of minus half a step;
-    zero then lies in a step whose middle is decoded as 0.0.
+    ``rounded`` returns, of ``scale_bits``. The greatest step, 2**15, has the offsets -2**15 and 0. A channel of zeros, whose
+    beta and gamma are 0, has an offset of minus half a step; zero then lies in a step whose middle is decoded as 0.0.
     """
     step, whole = 1 << settings.step_log2, 1 << (settings.bits + settings.step_log2)
     most = MOST // step
-    least = beta.abs() * whole / (2 * BLPA_REACH * most * step) * (1 + 2.0**-scale_bits)
+    reach = max(most, 1)
+    least = beta.abs() * whole / (2 * BLPA_REACH * reach * step) * (1 + 2.0**-scale_bits)
     width = 2 * BLPA_REACH * torch.maximum(gamma, least)
     exact = whole / width  # infinite, then limited, for channels of zeros
     k = rounded(exact)
-    steps = (beta * k.to(torch.float64) / step).floor().clamp(-most, most)
+    steps = (beta * k.to(torch.float64) / step).floor().clamp(-reach, most)
     zeros = (gamma == 0) & (beta == 0)
     return k, torch.where(zeros, -(step >> 1), steps * step).to(torch.int16)

@@ -1,5 +1,7 @@
 """Choices of the encoder in the affine modes: scales, bits, seeds; BLPA against the paper's formula."""
 
+from itertools import product
+
 import actcodec
 import pytest
 import torch
@@ -182,6 +184,27 @@ def test_blpa_takes_its_range_from_the_tensor_or_from_the_options():
     inside = (x - x.mean((0, 2, 3), keepdim=True)).abs() <= 2.9 * x.std((0, 2, 3), keepdim=True)
     assert ((by_tensor.decompress() - x).abs() <= 6 * x.std((0, 2, 3), keepdim=True) / 256)[inside].all()
     assert error.shape == (3,)
+
+
+def raised_gamma(gamma, beta, bits, step_log2):
+    """Return half the width of the range, by which the offset has 16 bits, over three."""
+    return max(gamma, abs(beta) * 2.0**bits / (6 * max(32767 // 2**step_log2, 1)))
+
+
+@pytest.mark.parametrize("scale_bits", [8, 24])
+@pytest.mark.parametrize(("bits", "step_log2"), [(bits, step) for bits in CODE_BITS for step in range(17 - bits)])
+def test_blpa_decodes_its_range_with_every_step(bits, step_log2, scale_bits):
+    """Check means of both signs, beyond the range around zero or within it, with errors of half a step of the page's rule."""
+    for beta, gamma in product((0.0, 1.0, -1.0, 3e4, -2.0**-20, 1e30, 0.37), (0.0, 2.0**-30, 0.25, 1.0, 1e5)):
+        width = raised_gamma(gamma, beta, bits, step_log2)
+        x = torch.tensor([beta, beta - 2.9 * width, beta + 0.5 * width * (bits > 1)]).view(1, 1, 3).repeat(1, 1, 3)
+        codec = actcodec.codec("blpa", bits=bits, step_log2=step_log2, gamma=gamma, beta=beta, scale_bits=scale_bits)
+        packed = actcodec.from_bytes(codec.compress(x).to_bytes())
+        assert -(2**15) <= int(packed.offsets[0]) < 2**15
+        step = 6 * width / 2**bits
+        # The middle of a step of one integer is rounded down, and a multiplier to its bits.
+        allowed = step * (1 if step_log2 == 0 else 0.5) * (1 + 2.0 ** (2 - scale_bits)) + x.abs() * 2.0**-22
+        assert ((packed.decompress() - x).abs() <= allowed).all(), (beta, gamma)
 
 
 @pytest.mark.parametrize("step_log2", [0, 1, 8])

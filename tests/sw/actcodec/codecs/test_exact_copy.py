@@ -71,6 +71,30 @@ def test_the_highest_rank():
         ExactHeader.unpack_start(b"CDX\x1a\1\6\x41\0" + bytes(8 * 65))
 
 
+@pytest.mark.parametrize(
+    ("number", "shape", "fits"),
+    [
+        (6, (0, 2**63 - 1), True),
+        (6, (0, 2**63), False),
+        (3, (0, 2**60 - 1), True),
+        (3, (2**60, 0), False),
+        (6, (2**31, 0, 2**31), True),
+        (6, (2**31, 0, 2**32), False),
+        (6, (0, 2**64 - 1), False),
+    ],
+)
+def test_extents_beside_one_of_zero(number, shape, fits):
+    head = struct.pack(f"<4s4B{len(shape)}Q", b"CDX\x1a", 1, number, len(shape), 0, *shape)
+    stream = head + struct.pack("<I", zlib.crc32(head))
+    if fits:
+        back = exact_copy.parse(stream).decompress()
+        assert back.shape == shape
+        assert back.numpy().shape == shape
+    else:
+        with pytest.raises(BitstreamError, match=r"does not fit an exact copy: .* below 2\*\*63 bytes do"):
+            exact_copy.parse(stream)
+
+
 def test_a_bool_is_zero_or_one():
     """Any other byte would be a bool that equals neither."""
     stream = ExactCopy.of(torch.tensor([True, False])).to_bytes()
