@@ -34,7 +34,7 @@ from actcodec.codecs.jpeg.block_codec import BlockCodec
 from actcodec.codecs.tensor_kinds import QUANTISED, kind_of
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.dtype_names import dtype_name
-from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales_of
+from actcodec.golden.sfpr import NonFiniteError, channel_maxima, check_nonfinite_policy, scales_of
 
 #: Least rank of tensors whose axis 1 counts channels.
 _VIEWED_RANK = 3
@@ -225,7 +225,7 @@ class SfprCodec(Codec):
         x, view, scaling = self._begun(x)
         at_once = self._backend.compress_scaled(x, view, scaling, near_zero=False)
         if at_once is None:
-            largest = self._backend.run(channel_maxima, by_channel(x, view), self.nonfinite)
+            largest = finite_maxima(x, by_channel(x, view), self.nonfinite, self._backend)
             k, r = self._backend.run(scales_of, largest, self.S, self.scale_bits, x.dtype)
             at_once = self._backend.compress_tensor(x, view, scaling.job(k)), r
         return self._compressed(x, *at_once)
@@ -382,6 +382,18 @@ def check_input(x: Tensor) -> Dtype:
     if not 1 <= x.ndim <= MAX_RANK:
         raise UserError(f"cannot compress a tensor of rank {x.ndim}: reshape it to a rank from 1 to {MAX_RANK}")
     return FORMATS[x.dtype]
+
+
+def finite_maxima(x: Tensor, channels: Tensor, nonfinite: str, backend: Backend) -> Tensor:
+    """Return :func:`channel_maxima` of the channels of a codec, which are made of ``x``.
+
+    Raises NonFiniteError with the numbers of values and of the channel in ``x``, where channels may be fewer or padded.
+    """
+    try:
+        return backend.run(channel_maxima, channels, nonfinite)
+    except NonFiniteError:
+        check_finite(x, backend)
+        raise
 
 
 def check_finite(x: Tensor, backend: Backend | None = None) -> None:

@@ -81,7 +81,7 @@ class AcgcQuantCodec(RandomCodec, ErrorBoundedCodec):
         Bits of :meth:`compress`, which has no error to keep, in all channels, 1 to 16. With negative values, one bit has no
         code for positive values.
     seed
-        Seed of the random numbers, 0 to 2**32 - 1.
+        Number, 0 to 2**32 - 1, that the seeds of tensors follow from (:class:`~actcodec.codecs.tensor_seeds.TensorSeeds`).
     backend
         ``torch``, or a backend that computes the same in less time, such as ``native``.
     """

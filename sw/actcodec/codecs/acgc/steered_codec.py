@@ -100,7 +100,7 @@ class SteeredCodec(RandomCodec):
     coder
         Coder of jpeg-act: ``gmc``, or ``zvc``, with which units have no reconstruction point.
     seed
-        Seed of autoquantz's random numbers, 0 to 2**32 - 1.
+        Number, 0 to 2**32 - 1, that the seeds of autoquantz follow from (:class:`~actcodec.codecs.tensor_seeds.TensorSeeds`).
     const_bits, pass1_bits, rounding, scale_bits, backend
         As for :class:`~actcodec.codecs.codec.JpegActCodec`.
     """

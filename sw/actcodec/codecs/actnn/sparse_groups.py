@@ -76,7 +76,7 @@ class SparseSampleCodec(RandomCodec):
     rounding
         ``stochastic`` or ``nearest``.
     seed
-        Seed of the random numbers, 0 to 2**32 - 1.
+        Number, 0 to 2**32 - 1, that the seeds of tensors follow from (:class:`~actcodec.codecs.tensor_seeds.TensorSeeds`).
     backend
         ``torch`` or ``native``; computes the codes of nonzero values.
     """

@@ -23,21 +23,14 @@ from actcodec.backends.job import compression_job
 from actcodec.backends.named import backend
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, checked_error
 from actcodec.codecs.affine.affine_scales import blpa_scales, bound_scales, division_scales, full_scales, signed_scales
-from actcodec.codecs.codec import check_finite, check_input, check_s
+from actcodec.codecs.codec import check_input, check_s, finite_maxima
 from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.block_statistics import residual_maxima
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.channel_statistics import channel_edges, channel_moments
-from actcodec.golden.sfpr import (
-    NonFiniteError,
-    channel_maxima,
-    check_nonfinite_policy,
-    check_scale_bits,
-    reciprocals,
-    rounded_scales,
-)
+from actcodec.golden.sfpr import check_nonfinite_policy, check_scale_bits, reciprocals, rounded_scales
 
 #: Names of the rounding rules.
 STOCHASTIC, NEAREST = "stochastic", "nearest"
@@ -87,11 +80,7 @@ class AffineCodec(RandomCodec):
             raise UserError(self._misfit(x.shape))
         x = x.detach().contiguous()
         view = MatrixView.of(x.shape, self.mode)
-        try:
-            largest = self._backend.run(channel_maxima, by_channel(x, view), self.nonfinite)
-        except NonFiniteError:
-            check_finite(x, self._backend)  # names the channel of axis 1, which may be part of the view's
-            raise
+        largest = finite_maxima(x, by_channel(x, view), self.nonfinite, self._backend)
         finite = x if self.nonfinite == "raise" else x.nan_to_num(0.0, 0.0, 0.0)
         plan = plan_of(finite, view, largest)
         found = plan.settings
@@ -159,7 +148,7 @@ class DivisionCodec(AffineCodec):
     rounding
         ``stochastic`` or ``nearest``.
     seed
-        Seed of the random numbers, 0 to 2**32 - 1.
+        Number, 0 to 2**32 - 1, that the seeds of tensors follow from (:class:`~actcodec.codecs.tensor_seeds.TensorSeeds`).
     step_log2
         Binary logarithm of the step in units of SFPR's 16-bit result, 1 to 16 - bits, for the channel's range only; fine enough
         for means and coarse enough for values far beyond a residual. Default 12 - bits.

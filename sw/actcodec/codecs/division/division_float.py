@@ -77,7 +77,7 @@ class DivisionFloatCodec(FloatCodec):
     rounding
         ``stochastic`` or ``nearest``.
     seed
-        Seed of the random numbers, 0 to 2**32 - 1.
+        Number, 0 to 2**32 - 1, that the seeds of tensors follow from (:class:`~actcodec.codecs.tensor_seeds.TensorSeeds`).
     backend
         ``torch``, or a backend that computes the same in less time, such as ``native``.
     """

@@ -21,14 +21,14 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.backends.job import Job, compression_job
 from actcodec.backends.named import backend
-from actcodec.codecs.codec import Codec, check_input, check_s
+from actcodec.codecs.codec import Codec, check_input, check_s, finite_maxima
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.jpeg.block_codec import BlockCodec
 from actcodec.codecs.jpeg.jpeg_base_compressed import JpegBaseCompressed, sfpr_maps, sfpr_view
 from actcodec.golden import blocks, entropy_encoder, jpeg_base
 from actcodec.golden.entropy_encoder import HUFFMAN_KINDS, STANDARD_TABLES
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader
-from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales_of
+from actcodec.golden.sfpr import check_nonfinite_policy, scales_of
 
 
 @dataclass
@@ -85,7 +85,7 @@ class JpegBaseCodec(BlockCodec, Codec):
         form = check_input(x)
         self._check_shape(x.shape)
         maps, view = sfpr_maps(x.detach().contiguous()), sfpr_view(x.shape)
-        largest = self._backend.run(channel_maxima, blocks.by_channel(maps, view), self.nonfinite)
+        largest = finite_maxima(x, blocks.by_channel(maps, view), self.nonfinite, self._backend)
         k, r = self._backend.run(scales_of, largest, self.S, self.scale_bits, x.dtype)
         named = tables.divisors(self.table)
         divisors = tuple(named[index] for index in ZIGZAG)

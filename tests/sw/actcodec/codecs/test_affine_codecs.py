@@ -195,7 +195,7 @@ def raised_gamma(gamma, beta, bits, step_log2):
 @pytest.mark.parametrize(("bits", "step_log2"), [(bits, step) for bits in CODE_BITS for step in range(17 - bits)])
 def test_blpa_decodes_its_range_with_every_step(bits, step_log2, scale_bits):
     """Check means of both signs, beyond the range around zero or within it, with errors of half a step of the page's rule."""
-    for beta, gamma in product((0.0, 1.0, -1.0, 3e4, -2.0**-20, 1e30, 0.37), (0.0, 2.0**-30, 0.25, 1.0, 1e5)):
+    for beta, gamma in product((0.0, 1.0, -1.0, 3e4, -(2.0**-20), 1e30, 0.37), (0.0, 2.0**-30, 0.25, 1.0, 1e5)):
         width = raised_gamma(gamma, beta, bits, step_log2)
         x = torch.tensor([beta, beta - 2.9 * width, beta + 0.5 * width * (bits > 1)]).view(1, 1, 3).repeat(1, 1, 3)
         codec = actcodec.codec("blpa", bits=bits, step_log2=step_log2, gamma=gamma, beta=beta, scale_bits=scale_bits)

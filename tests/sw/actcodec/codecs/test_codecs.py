@@ -194,6 +194,16 @@ def test_nonfinite(name, bad):
         assert y[1, 2, 3, 4] == (bad > 0)
 
 
+@pytest.mark.parametrize("name", ["sfpr", "sfpr+zvc", "jpeg-act", "jpeg-base", "division", "actnn", "blpa", "autoquantz"])
+def test_a_refusal_counts_the_values_and_channels_of_the_tensor(name):
+    """Check maps of so few values that padding completes them, and rows that several channels share."""
+    for shape in ((1, 1, 1, 1), (2, 3, 2, 2)):
+        x = torch.zeros(shape)
+        x[0, -1, 0, 0] = torch.nan
+        with pytest.raises(NonFiniteError, match=rf"^1 of {x.numel()} values .* \(channel {shape[1] - 1} has 1\)"):
+            actcodec.codec(name).compress(x)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_bypass_keeps_every_bit(dtype):
     size = dtype.itemsize
