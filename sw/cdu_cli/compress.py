@@ -72,7 +72,10 @@ class FileCodecOptions:
         ),
     ] = None
     huffman: HuffmanOption = None
-    seed: Annotated[int | None, typer.Option(help="Seed of stochastic rounding (default 0).", min=0, max=MAX_SEED)] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Number from which tensors get their seeds of stochastic rounding (default 0).", min=0, max=MAX_SEED),
+    ] = None
     nonfinite: Annotated[str | None, typer.Option(help="NaN and infinity: raise (default) or saturate.")] = None
 
 

@@ -37,7 +37,8 @@ def vectors(
 ) -> None:
     """Write hex files ($readmemh) and vectors.json for the streams of a Compressor and of a Decompressor.
 
-    Expected values come from the golden model.
+    Expected values come from the golden model. Division has a first pass of each tensor, mx every format. The entry `format` of
+    vectors.json has the order of values (tiles of 8 x 32) and the meaning of `count`.
     """
     chosen = configuration(config, settings)
     try:

@@ -41,7 +41,10 @@ def test_npz(tmp_path, name):
 @pytest.mark.parametrize("name", ["x.npz", "x"])
 def test_names_that_no_npz_holds(tmp_path, name):
     """Check before a value is asked for, and that the longest name comes back, in UTF-8 too."""
-    for word, said in (("a\0b", r"called 'a\\x00b': names in .npz end at"), ("é" * 32766, "a name of 65532 bytes: .npz takes 65531")):
+    for word, said in (
+        ("a\0b", r"called 'a\\x00b': names in .npz end at"),
+        ("é" * 32766, "a name of 65532 bytes: .npz takes 65531"),
+    ):
         with pytest.raises(UserError, match=said):
             write_tensors(tmp_path / name, {"ok": None, word: None}, container=True, files=MappedFiles())
     assert not list(tmp_path.iterdir())
