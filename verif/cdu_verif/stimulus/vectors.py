@@ -27,8 +27,8 @@ _FORMAT = (
     "A stream's file holds all jobs one after the other; each job says where its transfers begin and how many there are. "
     "In `fields`, `count` is the number of elements of a field, the first one lowest. The field `count` of a transfer is the "
     "number of its valid bytes in a payload, and of its valid rows of 8 values in streams of values. "
-    "Values are those of the matrix in section 2 of bitstream.md, and of its padding: in jpeg-act, division and actnn strips of "
-    "8 rows, in a strip tiles of 32 columns (the last may be narrower), in a tile row by row; in other modes row by row. "
+    "Values are those of the matrix in section 2 of bitstream.md, and of its padding: in jpeg-act, division and actnn strips "
+    "of 8 rows, in a strip tiles of 32 columns (the last may be narrower), in a tile row by row; in other modes row by row. "
     "Jobs with `statistics` 1 in `how` are first passes of division: their payload is statistics, and a Decompressor has none. "
     "`shift_tables` has the content of the port `shifts`, 64 entries of 3 bits per bank in the order of the payload."
 )

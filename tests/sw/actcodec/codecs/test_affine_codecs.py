@@ -128,6 +128,14 @@ def test_autoquant_saturates_nowhere(bits):
     assert ((packed.decompress() - x).double().abs().amax((0, 2, 3)) <= step + 1 / k).all()
 
 
+@pytest.mark.parametrize("name", ["autoquant", "autoquantz"])
+@pytest.mark.parametrize("bits", CODE_BITS)
+def test_autoquant_stays_within_16_bits(name, bits):
+    """Check that -2**(bits-1) steps of the default width, -2**15, end at -32767."""
+    packed = actcodec.codec(name, bits=bits, scale_bits=24).compress(-torch.ones(2, 8))
+    assert packed.reciprocals.tolist() == [torch.tensor(1 / 32767).item()]
+
+
 @pytest.mark.parametrize("bits", CODE_BITS)
 @pytest.mark.parametrize("exact", [True, False])
 def test_blpa_is_the_papers_formula(bits, exact):

@@ -4,6 +4,7 @@ import os
 from fractions import Fraction
 from functools import cache
 
+import actcodec
 import numpy as np
 import pytest
 import torch
@@ -273,3 +274,37 @@ def test_nvfp4_of_zeros_and_of_the_smallest_numbers():
         assert rebuilt.isfinite().all()
         assert (rebuilt - values).abs().max() <= 2.0**-126 / 4
     assert nvfp4.decode(nvfp4.encode(torch.tensor([[2.0**-126] * 16]), scale), scale).eq(2.0**-126).all()
+
+
+def nearest_code(value, numbers):
+    """Return the number of the nearest of ascending numbers, ties to even."""
+    distances = [abs(Fraction(float(value)) - number) for number in numbers]
+    return min(range(len(numbers)), key=lambda code: (distances[code], code % 2))
+
+
+@pytest.mark.parametrize(("dtype", "power"), [("float32", 20), ("float32", -126), ("float16", 3)])
+def test_nvfp4_is_what_the_page_says(dtype, power):
+    """Compute section 9 of bitstream.md in numpy's float32, one operation after the other; some values round twice."""
+    f32 = np.float32
+    elements = [Fraction(number) for number in (0, 0.5, 1, 1.5, 2, 3, 4, 6)]
+    scales = [
+        Fraction(code % 8, 512) if code < 8 else Fraction(8 + code % 8, 8) * Fraction(2) ** (code // 8 - 7)
+        for code in range(127)
+    ]
+    x = (np.random.default_rng(2).standard_normal((60, 16)) * np.exp2(np.arange(60) % 9 - 4)[:, None] * 2.0**power).astype(
+        dtype
+    )
+    t = max(f32(abs(x).max()) / f32(2688), f32(2.0**-120))
+    packed = actcodec.codec("nvfp4").compress(torch.from_numpy(x))
+    blocks, decoded = packed.payload.view(60, 9).tolist(), packed.decompress().numpy()
+    assert packed.scale.item() == t
+    for block, values, found in zip(blocks, x.astype(f32), decoded, strict=True):
+        wanted = min(max(abs(values).max() / f32(6) / t, f32(2.0**-6)), f32(448))
+        assert block[0] == nearest_code(wanted, scales)
+        b = f32(float(scales[block[0]]))
+        factor = f32(1) / t / b
+        for place, value in enumerate(values):
+            code = block[1 + place // 2] >> 4 * (place % 2) & 15
+            assert code == nearest_code(abs(value * factor), elements) + 8 * np.signbit(value)
+            y = f32(float(elements[code % 8])) * f32(t * b) * (-1 if code > 7 else 1)
+            assert found[place].tobytes() == y.astype(dtype).tobytes()
