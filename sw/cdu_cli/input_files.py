@@ -185,10 +185,13 @@ def read_numbers(
         values = np.empty(prod(shape), dtype)
         if values.size and _read_into(file, values.view(np.uint8).data) < size:
             raise UserError(f"cannot read {path}: {_NO_ARRAY}")
+    try:
+        array = values.reshape(shape, order="F" if fortran else "C")
+    except ValueError:  # extents that numpy does not take beside one of 0
+        raise UserError(f"cannot read {path}: {_NO_ARRAY}") from None
     if behind := file.read(len(NPY_MAGIC)):
         what = "another array" if behind == NPY_MAGIC else "other bytes"
         raise UserError(f"{path} has {what} behind the end of its array: write one array to a file")
-    array = values.reshape(shape, order="F" if fortran else "C")
     return np.ascontiguousarray(array, dtype=native).reshape(shape)
 
 

@@ -246,6 +246,8 @@ def _safetensors(path: Path, whole: bytes | None, limit: int, mapped: MappedFile
                 tensor: Tensor = file.get_tensor(name)
         except SafetensorError as error:
             raise UserError(f"cannot read tensor {name!r} of {path}: {_first_line(error)}") from None
+        except (RuntimeError, TypeError):
+            raise UserError(f"cannot read tensor {name!r} of {path}: torch has no tensor of its shape") from None
         return _pageable(_checked(tensor, f"tensor {name!r} of {path}", limit), path, mapped)
 
     return {name: lambda name=name: load(name) for name in names}  # type: ignore[misc]

@@ -152,6 +152,8 @@ def write_bad(folder):
     whole = (folder / "whole.safetensors").read_bytes()
     (folder / "cut.safetensors").write_bytes(whole[:-1])
     (folder / "garbled.safetensors").write_bytes(whole[:9] + b"((" + whole[11:])
+    about = b'{"t":{"dtype":"F32","shape":[9223372036854775808,0],"data_offsets":[0,0]}}'
+    (folder / "shape.safetensors").write_bytes(struct.pack("<Q", len(about)) + about)
     (folder / "long.safetensors").write_bytes(struct.pack("<Q", 1 << 60) + whole[8:])
     (folder / "pickle.pt").write_bytes(pickle.dumps(Trap(), protocol=2))
 
@@ -175,6 +177,7 @@ def write_bad(folder):
         ("cut.safetensors", "cannot read .*cut.safetensors: "),
         ("garbled.safetensors", "cannot read .*garbled.safetensors: "),
         ("long.safetensors", "cannot read .*long.safetensors: "),
+        ("shape.safetensors", "shape.safetensors: (torch has no tensor of its shape|it is no whole .safetensors file)$"),
         ("pickle.pt", "it is no .npy, .npz, .safetensors or torch"),
     ],
 )
