@@ -182,7 +182,7 @@ class Compression:
         except UnfitValuesError as error:
             self._refused(error, tensor.module)
             return self.kept(facts, tensor, None)
-        # A lossless codec adds a header or a bit per value at most, and its copies bear changes in place.
+        # A lossless codec adds a header or a bit per value at most, and its copies stay right when the tensor changes.
         grown = form.nbytes > facts.nbytes and not (lossless or codec.lossless)
         return self.kept(facts, tensor, None) if grown else self.kept_as(x, codec.name, form, choice)
 

@@ -9,8 +9,8 @@ A tensor that an operation saves goes through these steps in order; a tensor tha
 3. Memory that is kept already is seen in the new shape, in a stronger form if the present one is not enough.
 4. The rest is new: masks, statistics and small tensors are kept exactly, activations as the policy decides.
 
-What the backward of a custom function saves while it computes a part of the model again, as a reentrant checkpoint does, is
-kept as it is and not counted: it is gone when that part of backward ends.
+Tensors that the backward of a custom function saves while it computes a part of the model again, as a reentrant checkpoint
+does, are kept as they are and not counted: they are gone when that part of backward ends.
 """
 
 from __future__ import annotations
