@@ -29,8 +29,10 @@ _TORCH = f"{torch.__name__}."
 _MODULES = nn.modules.__name__
 #: Modules with functions between the code that saves a tensor and the pack hook.
 _BETWEEN = (__package__, "actcodec.training", torch.autograd.function.__name__, "torch._dynamo")
-#: Method of torch that calls the ``backward`` of a custom function.
-_BACKWARD = BackwardCFunction.apply.__code__
+#: Modules of the functions that run when torch has called the pack hook.
+_SAVING = frozenset((f"{__package__}.untraced", "actcodec.training.hooks", "actcodec.training.session"))
+#: Methods of torch that call a custom function, and its ``backward``.
+_APPLY, _BACKWARD = torch.autograd.Function.apply.__code__, BackwardCFunction.apply.__code__
 #: Module of the compiler, and the method that makes the functions that stand in the place of compiled ones.
 _COMPILER, _COMPILED = "torch._dynamo.eval_frame", "_TorchDynamoContext.__call__."
 
@@ -69,8 +71,11 @@ def checkpoint_saves() -> bool:
 
 def custom_function_saves() -> bool:
     """Return whether a custom autograd function saves, also one that a subclass of Tensor calls in a torch function."""
-    saving = next((frame for frame in _frames() if not _module_of(frame).startswith(_BETWEEN[:2])), None)
-    return saving is not None and _module_of(saving) == torch.autograd.function.__name__
+    frame: FrameType | None = sys._getframe(1)
+    # A plain loop, because every saved tensor waits for it
+    while frame is not None and frame.f_globals.get("__name__") in _SAVING:
+        frame = frame.f_back
+    return frame is not None and frame.f_code is _APPLY
 
 
 def computes_again() -> bool:
