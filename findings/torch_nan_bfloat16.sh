@@ -30,5 +30,5 @@ ASK
 
 for capability in default avx2; do
     ATEN_CPU_CAPABILITY=$capability "$folder/venv/bin/python" "$folder/ask.py"
-done >"$folder/found"
-diff "$folder/seen" "$folder/found"
+done >"$folder/now"
+diff "$folder/seen" "$folder/now" && echo "as seen"

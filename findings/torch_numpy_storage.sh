@@ -64,5 +64,5 @@ with tempfile.TemporaryDirectory() as folder:
     distributed.destroy_process_group()
 ASK
 
-"$folder/venv/bin/python" "$folder/ask.py" 2>"$folder/warnings" >"$folder/found"
-diff "$folder/seen" "$folder/found"
+"$folder/venv/bin/python" "$folder/ask.py" 2>"$folder/warnings" >"$folder/now"
+diff "$folder/seen" "$folder/now" && echo "as seen"
