@@ -72,8 +72,8 @@ def checkpoint_saves() -> bool:
 def custom_function_saves() -> bool:
     """Return whether a custom autograd function saves, also one that a subclass of Tensor calls in a torch function."""
     frame: FrameType | None = sys._getframe(1)
-    # A plain loop, because every saved tensor waits for it
-    while frame is not None and frame.f_globals.get("__name__") in _SAVING:
+    # A plain loop without calls, because every saved tensor waits for it
+    while frame is not None and "__name__" in frame.f_globals and frame.f_globals["__name__"] in _SAVING:
         frame = frame.f_back
     return frame is not None and frame.f_code is _APPLY
 

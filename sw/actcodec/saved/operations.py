@@ -86,9 +86,14 @@ def plain(name: str) -> str:
 
 def _name_of(func: Callable[..., Any]) -> str:
     """Return the name of a function; with its module if another library than torch defines it, since rules name torch's own."""
-    module, name = str(getattr(func, "__module__", None) or ""), str(getattr(func, "__name__", UNKNOWN))
-    own = module == _ATEN or (f"{module}.".startswith((".", "torch.")) and not module.startswith(_OPERATORS))
-    return name if own else f"{module}.{name}"
+    module, name = getattr(func, "__module__", None), str(getattr(func, "__name__", UNKNOWN))
+    return name if module is None or _is_torch(module) else f"{module}.{name}"
+
+
+@lru_cache(_MOST_NAMES)
+def _is_torch(module: str) -> bool:
+    """Return whether functions of a module are PyTorch's own."""
+    return module == _ATEN or (f"{module}.".startswith("torch.") and not module.startswith(_OPERATORS))
 
 
 @lru_cache(_MOST_NAMES)

@@ -8,6 +8,7 @@ gradient of its weight, and not at all if that gradient is not requested.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -18,6 +19,9 @@ from actcodec.saved.kept import Saved
 from actcodec.saved.operations import Operation
 from actcodec.saved.views import codec_of
 
+#: Number of the backward pass that calls on this thread, and the number of none.
+graph_task: Callable[[], int] = torch._C._current_graph_task_id
+NO_TASK = -1
 _REMEDY = {
     False: "give compress_activations double_backward=True, which keeps exactly what such values depend on, or compute what is "
     "differentiated outside of the context",
@@ -45,7 +49,7 @@ class SecondOrder:
 
     def unpacked(self, saved: Saved) -> None:
         """Called when backward reads a tensor, in the mode in which backward runs."""
-        if not self._warned and torch.is_grad_enabled() and is_in_backward() and _changes_values(saved):
+        if not self._warned and torch.is_grad_enabled() and graph_task() != NO_TASK and _changes_values(saved):
             self._warned = True
             warnings.warn(
                 "a gradient is computed with create_graph=True from activations that a codec has rounded, so that the values "
@@ -79,8 +83,3 @@ def _gets_gradient(weight: Node | Tensor) -> bool:
         return bool(torch._C._will_engine_execute_node(node))
     except RuntimeError:  # the weight is among the inputs of torch.autograd.grad
         return True
-
-
-def is_in_backward() -> bool:
-    """Return whether autograd is the caller, and not a user who inspects a graph node."""
-    return torch._C._current_graph_task_id() != -1

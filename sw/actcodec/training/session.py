@@ -58,7 +58,7 @@ from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.poles import Poles
 from actcodec.saved.pool_indices import WindowPositions
 from actcodec.saved.regions import regions_of
-from actcodec.saved.second_order import SecondOrder, is_in_backward, weight_of
+from actcodec.saved.second_order import NO_TASK, SecondOrder, graph_task, weight_of
 from actcodec.saved.shape_only import SHAPE, ShapeOnly
 from actcodec.saved.statistics import (
     COMPLEX,
@@ -108,7 +108,7 @@ class Session:
         self._module_names = {id(module): name for name, module in modules.items()}
         self._losses = None if compression.limits.compress_loss else Losses(modules)
         self._poles = Poles()
-        self._is_of_backward = is_in_backward()  # opened by a function that backward calls
+        self._is_of_backward = graph_task() != NO_TASK  # opened by a function that backward calls
         self._may_be_compiled = compiler_is_loaded()  # until the warning has been given
 
     @property
@@ -116,10 +116,9 @@ class Session:
         """One sentence about a large part kept exactly under a policy that compresses; empty otherwise."""
         return self.statistics.much_uncoded if self._compression.compresses else ""
 
-    @property
     def _is_transient(self) -> bool:
-        """Return whether what is saved lives no longer than the backward of one function, such as that of a checkpoint."""
-        return is_in_backward() and not self._is_of_backward and computes_again()
+        """Return whether what backward saves lives no longer than that of one function, such as that of a checkpoint."""
+        return not self._is_of_backward and computes_again()
 
     def close(self) -> None:
         """Pass the statistics to the policy."""
@@ -132,7 +131,7 @@ class Session:
 
     def pack(self, x: Tensor) -> Saved:
         """Return the object that the graph holds in place of a tensor that the running operation saves."""
-        if self._is_transient:
+        if graph_task() != NO_TASK and self._is_transient():
             return Saved(Exact(x, 0))
         operation = None if custom_function_saves() else self.tracker.current
         kind = None if operation is None else operation.inside
@@ -165,7 +164,7 @@ class Session:
         return saved
 
     def _finished(self, operation: Operation, result: Any) -> None:
-        if self._is_transient:
+        if graph_task() != NO_TASK and self._is_transient():
             return
         if operation.kinds:
             if operation.inside is not None:
