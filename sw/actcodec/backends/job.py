@@ -23,6 +23,7 @@ from torch import Tensor
 
 from actcodec.golden import blocks
 
+_ONE_SCALE = torch.ones(1)
 NO_SCALES, NO_OFFSETS = torch.zeros(0), torch.zeros(0, dtype=torch.int16)
 DTYPES = {Dtype.FP32: torch.float32, Dtype.BF16: torch.bfloat16, Dtype.FP16: torch.float16}
 FORMATS = {dtype: form for form, dtype in DTYPES.items()}
@@ -88,7 +89,7 @@ def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
     if per_channel is NO_SCALES:
         return NO_SCALES
     if not view.mode.has_scales:
-        return torch.ones(view.scale_groups, dtype=torch.float32)
+        return _ONE_SCALE.expand(view.scale_groups)
     real, per_channel = max(view.rows // view.channel_rows, 1), per_channel.detach()
     times = real // view.channels
     groups = per_channel if times == 1 else per_channel.expand(times, -1).reshape(-1).contiguous()

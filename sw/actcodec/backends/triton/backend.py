@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -18,11 +19,10 @@ from actcodec.backends.job import DTYPES, NO_SCALES, Job, Scaling, decompression
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.backends.triton import groups, moments
 from actcodec.backends.triton import sfpr as kernels
-from actcodec.backends.triton.constants import INFINITY
 from actcodec.backends.triton.lengths import Measured
 from actcodec.backends.triton.modes import DECODERS, ENCODERS, Decoder, Encoder
 from actcodec.backends.triton.residuals import residual_maxima
-from actcodec.backends.triton.scales import reciprocals, rounded_scales, scales
+from actcodec.backends.triton.scales import Scales, reciprocals, rounded_scales, statistics
 from actcodec.golden import block_statistics, channel_statistics, sfpr
 from actcodec.golden import codes as golden_codes
 from actcodec.golden import floating as golden
@@ -30,10 +30,8 @@ from actcodec.golden import floating as golden
 
 def _channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
     sfpr.check_nonfinite_policy(nonfinite)
-    bits = kernels.maxima(channels.contiguous())
-    if max(bits.tolist()) >= INFINITY.value:
-        return sfpr.channel_maxima(channels, nonfinite)
-    return bits.view(torch.float32).to(torch.float64)
+    largest = kernels.maxima(channels.contiguous()).view(torch.float64)
+    return largest if all(map(isfinite, largest.tolist())) else sfpr.channel_maxima(channels, nonfinite)
 
 
 def _residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
@@ -76,7 +74,7 @@ class TritonBackend(TorchBackend):
         """Implement :class:`~actcodec.backends.backend.Backend`."""
         if job.mode not in self.encoders or (isinstance(job.how, AffineSettings) and job.how.statistics):
             return super().compress_tensor(x, view, job)
-        found = self.encoders[job.mode](x.contiguous(), view, job, None)
+        found = self.encoders[job.mode](x.contiguous(), view, job, Scales.known(job.scales.to(x.device)))
         return found.payload() if isinstance(found, Measured) else found
 
     def compress_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> tuple[Tensor, Tensor] | None:
@@ -84,9 +82,8 @@ class TritonBackend(TorchBackend):
         if view.mode not in self.encoders:
             return None
         channels = x.view(-1, view.channels, view.channel_rows * view.columns)
-        made = scales(channels, scaling.S, scaling.scale_bits, view.blocks)
-        job = replace(scaling.job(NO_SCALES), scales=made.k)
-        found = self.encoders[view.mode](x, view, job, made.marks)
+        made = statistics(channels, scaling.S, scaling.scale_bits, view.blocks)
+        found = self.encoders[view.mode](x, view, scaling.job(NO_SCALES), made)
         size = made.size(near_zero)
         if size is None:
             return None

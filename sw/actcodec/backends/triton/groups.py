@@ -15,6 +15,7 @@ from actcodec.backends.triton.affine import beats, load_codes, random_bits, stor
 from actcodec.backends.triton.constants import INFINITY, LANES
 from actcodec.backends.triton.launch import PROGRAM_VALUES, bits_of, launch, programs_for, tile_of
 from actcodec.backends.triton.values import magnitude_bits, number, rounded
+from actcodec.backends.triton.zeros import zeros
 from actcodec.golden.floating.groups import sample_count, sample_size
 
 _TILE_BEATS = PROGRAM_VALUES // geometry.LANES
@@ -68,7 +69,7 @@ def _ranges_kernel(
     tl.store(extent_ptr + row, extent, mask=row < groups)
     ends = tl.maximum(magnitude_bits(number(low)), magnitude_bits(number(extent)))
     unfit = (row < groups) & (tl.maximum(largest, ends) >= INFINITY)
-    tl.atomic_max(unfit_ptr + tl.arange(0, 1), tl.max(unfit.to(tl.int32), axis=0)[None])
+    tl.atomic_max(unfit_ptr, tl.max(unfit.to(tl.int64), axis=0), sem="relaxed")
 
 
 @triton.jit
@@ -194,7 +195,7 @@ def ranges(x: Tensor, group: int) -> tuple[Tensor, Tensor, Tensor]:
     samples, size = sample_count(x.shape), sample_size(x.shape)
     per_sample = programs_for(size, group)
     low, extent = torch.empty(2, samples, per_sample, dtype=torch.bfloat16, device=x.device)
-    unfit = torch.zeros(1, dtype=torch.int32, device=x.device)
+    unfit = zeros(1, x.device)
     shape = tile_of(min(group, size))
     programs = programs_for(samples * per_sample, shape["tile_rows"])
     layout = (samples * per_sample, per_sample, size, group)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from actcodec.backends.triton.block_starts import UNIT_BLOCKS, remember_units
 from actcodec.backends.triton.launch import PROGRAM_BLOCKS, programs_for
+from actcodec.backends.triton.zeros import zeros
 
 #: Number of marks before the sums of groups, and their places: values that are not finite, channels that may be far from zero.
 _MARKS = 2
@@ -76,8 +77,8 @@ class Lengths:
 
     @classmethod
     def of(cls, coder: Coder, blocks: int, device: torch.device, marks: Tensor | None) -> Lengths:
-        """Return memory for the sums; ``marks`` are zeros, or None, or will be zeros when kernels leave sums."""
-        marks = torch.zeros(marks_for(blocks), dtype=torch.int64, device=device) if marks is None else marks
+        """Return memory for the sums; ``marks`` are zeros, or None."""
+        marks = zeros(marks_for(blocks), device) if marks is None else marks
         sums = torch.empty(programs_for(blocks, PROGRAM_BLOCKS), dtype=torch.int32, device=device)
         return cls(coder, blocks, marks, sums)
 

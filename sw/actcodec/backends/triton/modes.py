@@ -21,16 +21,17 @@ from actcodec.backends.job import Job
 from actcodec.backends.triton import actnn, code_rows, division, gmc_decoder, gmc_encoder, jpeg_act, sfpr, zvc
 from actcodec.backends.triton.block_starts import unit_offsets
 from actcodec.backends.triton.known_payloads import recalled, remember
-from actcodec.backends.triton.lengths import Lengths, Measured
+from actcodec.backends.triton.lengths import Measured
+from actcodec.backends.triton.scales import Scales
 from actcodec.golden.heads import check_heads
 
-#: Function of a tensor, its view, its job, and marks or None, as :class:`~actcodec.backends.triton.lengths.Lengths` takes them.
-Encoder = Callable[[Tensor, MatrixView, Job, Tensor | None], Tensor | Measured]
+#: Function of a tensor, its view, its job, and its scales.
+Encoder = Callable[[Tensor, MatrixView, Job, Scales], Tensor | Measured]
 Decoder = Callable[[Tensor, MatrixView, Job, Tensor], bool]
 
 
-def _encode_sfpr(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    return sfpr.encode(x, view, job).view(torch.uint8)
+def _encode_sfpr(x: Tensor, view: MatrixView, job: Job, scales: Scales) -> Tensor:
+    return sfpr.encode(x, view, job, scales).view(torch.uint8)
 
 
 def _decode_sfpr(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
@@ -38,12 +39,12 @@ def _decode_sfpr(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool
     return True
 
 
-def _encode_blocks(x: Tensor, view: MatrixView, job: Job, marks: Tensor | None) -> Measured:
+def _encode_blocks(x: Tensor, view: MatrixView, job: Job, scales: Scales) -> Measured:
     coder, quantise = coder_of(job.how), jpeg_act.forward if job.mode.has_dct else sfpr.encode
-    lengths = Lengths.of(coder, view.blocks, x.device, marks)
+    lengths = scales.lengths(coder, view.blocks)
     if coder is Coder.GMC:
-        return gmc_encoder.measured(quantise(x, view, job), lengths)
-    return Measured(lengths, partial(zvc.pack, quantise(x, view, job, lengths), lengths))
+        return gmc_encoder.measured(quantise(x, view, job, scales), lengths)
+    return Measured(lengths, partial(zvc.pack, quantise(x, view, job, scales, lengths), lengths))
 
 
 def _decode_blocks(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
@@ -66,7 +67,7 @@ def _decode_brc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
 def _with_heads(encode: Callable[[Tensor, MatrixView, Job], Tensor]) -> Encoder:
     """Return an encoder whose payloads are known to have valid heads."""
 
-    def encode_with_heads(x: Tensor, view: MatrixView, job: Job, marks: Tensor | None) -> Tensor:
+    def encode_with_heads(x: Tensor, view: MatrixView, job: Job, scales: Scales) -> Tensor:
         payload = encode(x, view, job)
         remember(payload, _heads(job))
         return payload
@@ -103,12 +104,12 @@ def _decode_code_rows(payload: Tensor, view: MatrixView, job: Job, y: Tensor) ->
 
 def _at_once(encode: Callable[[Tensor, MatrixView, Job], Tensor]) -> Encoder:
     """Return an encoder whose payloads have a known size."""
-    return lambda x, view, job, marks: encode(x, view, job)
+    return lambda x, view, job, scales: encode(x, view, job)
 
 
 #: Modes with kernels.
 ENCODERS: Mapping[Mode, Encoder] = {
-    Mode.SFPR: _at_once(_encode_sfpr),
+    Mode.SFPR: _encode_sfpr,
     Mode.SFPR_ZVC: _encode_blocks,
     Mode.JPEG_ACT: _encode_blocks,
     Mode.BRC: _at_once(lambda x, view, job: code_rows.encode_signs(x)),

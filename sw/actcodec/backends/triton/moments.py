@@ -10,6 +10,7 @@ from torch import Tensor
 from actcodec.backends.triton.launch import bits_of, launch, programs_for
 from actcodec.backends.triton.sfpr import tile, tiled
 from actcodec.backends.triton.values import number, whole
+from actcodec.backends.triton.zeros import zeros
 from actcodec.golden import channel_statistics as golden
 
 _PLACE, _SQUARE = tl.constexpr(2.0**golden.PLACE_BITS), tl.constexpr(2.0**golden.SQUARE_BITS)
@@ -116,7 +117,7 @@ def channel_edges(channels: Tensor) -> tuple[Tensor, Tensor]:
 def channel_moments(channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
     """Compute :func:`actcodec.golden.channel_statistics.channel_moments`."""
     outer, count, inner = channels.shape
-    sums = torch.zeros(2, count, dtype=torch.int64, device=channels.device)
+    sums = zeros(2 * count, channels.device)
     programs, shape = tiled(outer * count, inner)
     tensors = (bits_of(channels.contiguous()), least, greatest, sums)
     launch(_sums_kernel, programs, *tensors, outer * count, inner, count, **shape)
