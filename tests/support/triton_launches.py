@@ -12,14 +12,18 @@ from pathlib import Path
 
 import actcodec
 import torch
+from actcodec.backends.triton.scales import near_zero
 from actcodec.codecs.compressed import Compressed
 from triton.runtime.interpreter import GridExecutor
 from triton.runtime.jit import mangle_type
 
+SATURATING = {"nonfinite": "saturate"}
 CODECS = (
     ("sfpr", {}),
+    ("sfpr", SATURATING),
     ("sfpr+zvc", {}),
     ("jpeg-act", {}),
+    ("jpeg-act", SATURATING),
     ("jpeg-act", {"const_bits": 13, "pass1_bits": 4}),
     ("jpeg-gmc", {}),
     ("brc", {}),
@@ -58,8 +62,13 @@ def main():
     for name, options in CODECS:
         for shape, dtype in TENSORS:
             codec = actcodec.codec(name, backend="triton", **options)
-            packed = codec.compress(torch.randn(shape).to(dtype))
+            x = torch.randn(shape).to(dtype)
+            packed = codec.compress(x)
             codec.decompress(packed)
+            near_zero(x.flatten(2))
+            if options == SATURATING:  # statistics with infinite values give no scales
+                x.view(-1)[0] = torch.inf
+                codec.compress(x)
             if isinstance(packed, Compressed):  # a copy of the payload does not remember its blocks
                 codec.decompress(replace(packed, payload=packed.payload.clone()))
     mixed = actcodec.codec("actnn-sample", backend="triton", bits=torch.tensor([2, 3]))

@@ -239,14 +239,14 @@ def statistics(channels: Tensor, S: float, scale_bits: int, blocks: int = 0) -> 
     values = min(outer, _PIECE_ROWS) if by_column else min(inner, _PIECE_VALUES)
     maps, per_map = (programs_for(outer, values), 1) if by_column else (outer, programs_for(inner, values))
     pieces, device = maps * count * per_map, channels.device
-    moments, largest, marks = zeros(2 * count, device).view(torch.float64), zeros(count, device), zeros(marks_for(blocks), device)
+    largest, moments = zeros(count, device), zeros(2 * count, device).view(torch.float64)
     # Neighbours in memory are neighbours in a tile.
     side = tile_of(count if by_column else values)
     shape = dict(zip(side, reversed(side.values()), strict=True)) if by_column else side
     sizes = (pieces, count, inner, per_map, values, outer)
     programs = programs_for(pieces, shape["tile_rows"])
     launch(_statistics_kernel, programs, bits_of(channels), largest, moments, *sizes, by_column=by_column, **shape)
-    r = torch.empty(count, dtype=torch.float32, device=device)
+    r, marks = torch.empty(count, dtype=torch.float32, device=device), zeros(marks_for(blocks), device)
     rule = _rule(S, scale_bits, channels.dtype, device)
     return Scales(largest, rule, moments, r, marks, outer * inner, _SIGNIFICAND_BITS - scale_bits)
 

@@ -20,6 +20,8 @@ triton = pytest.importorskip("triton")
 pytestmark = pytest.mark.skipif(os.environ.get(INTERPRET) == "1", reason="compiles nothing in a process that interprets")
 #: Instructions on floats that round otherwise than IEEE 754, or not at each operation.
 _OTHER_FLOATS = re.compile(r"\bfma\.\S*f(?:32|64)|\.approx|\.full\.|\.ftz")
+#: Constants of which zero leaves out a part of a kernel.
+MAY_BE_NONE = ("scale_dropped", "group_units")
 
 
 def kernels():
@@ -61,8 +63,9 @@ def compiled(launch, architecture, options):
 
 
 def choices(parameters):
-    """Return the constants of a launch that say whether, not how many."""
-    return tuple((key, value) for key, (_, value) in sorted(parameters.items()) if isinstance(value, bool))
+    """Return the constants of a launch that say whether, and for some that say how many whether there are any."""
+    kept = {key: value for key, (_, value) in sorted(parameters.items()) if isinstance(value, bool) or key in MAY_BE_NONE}
+    return tuple((key, bool(value)) for key, value in kept.items())
 
 
 @pytest.fixture(autouse=True)

@@ -226,10 +226,10 @@ def test_offsets_beyond_32_bits_are_not_remembered(monkeypatch):
         ("jpeg-act", 3, 1, 1),
         ("jpeg-gmc", 4, 2, 1),
         ("actnn-sample", 5, 1, 2),
-        ("division", 12, 1, 2),
-        ("actnn", 11, 1, 2),
+        ("division", 10, 1, 2),
+        ("actnn", 9, 1, 2),
         ("brc", 2, 1, 1),
-        ("blpa", 37, 1, 2),
+        ("blpa", 34, 1, 2),
     ],
 )
 def test_launches_and_questions_are_few(name, packing, unpacking, questions):
