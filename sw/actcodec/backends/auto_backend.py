@@ -11,7 +11,7 @@ from cdu_spec.matrix_view import MatrixView
 from cdu_tools.errors import MissingToolError, UserError
 from torch import Tensor
 
-from actcodec.backends.backend import Backend, P, R
+from actcodec.backends.backend import Backend, Ending, P, R
 from actcodec.backends.job import Job, Scaling
 from actcodec.backends.native.backend import NativeBackend
 from actcodec.backends.torch_backend import TorchBackend
@@ -54,6 +54,22 @@ class AutoBackend(TorchBackend):
     def compress_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> tuple[Tensor, Tensor] | None:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
         return fastest(x).compress_scaled(x, view, scaling, near_zero)
+
+    def begin_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> Ending | None:
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
+        return fastest(x).begin_scaled(x, view, scaling, near_zero)
+
+    def begin_near_zero(self, channels: Tensor) -> Callable[[], bool] | None:
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
+        return fastest(channels).begin_near_zero(channels)
+
+    def begin_numbers(self, numbers: Tensor) -> Callable[[], list[int]] | None:
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
+        return fastest(numbers).begin_numbers(numbers)
+
+    def begin_finite(self, x: Tensor) -> Callable[[], bool] | None:
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
+        return fastest(x).begin_finite(x)
 
     def decompress_stream(
         self, header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor

@@ -16,6 +16,8 @@ from actcodec.backends.job import Job, Scaling, beats_in, decompression_job, ten
 
 P = ParamSpec("P")
 R = TypeVar("R")
+#: Function that waits for the device and returns what :meth:`Backend.compress_scaled` returns.
+Ending = Callable[[], "tuple[Tensor, Tensor] | None"]
 
 
 class MismatchError(UserError):
@@ -72,6 +74,32 @@ class Backend(ABC):
             True to refuse tensors with channels that may be far from zero; axis 1 of ``x`` then counts channels.
         """
         del x, view, scaling, near_zero
+        return None
+
+    def begin_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> Ending | None:
+        """Begin :meth:`compress_scaled` on a device that computes beside the host; return the function that ends it.
+
+        That function waits for what was launched until now. None for a backend that computes on the host, or has no kernels.
+        """
+        del x, view, scaling, near_zero
+        return None
+
+    def begin_near_zero(self, channels: Tensor) -> Callable[[], bool] | None:
+        """Begin to look for channels of (outer, channels, inner) far from zero as :meth:`begin_scaled` does.
+
+        The function returns True if it is certain that there are none.
+        """
+        del channels
+        return None
+
+    def begin_numbers(self, numbers: Tensor) -> Callable[[], list[int]] | None:
+        """Begin to read integers (n,) as :meth:`begin_scaled` does; the function returns them."""
+        del numbers
+        return None
+
+    def begin_finite(self, x: Tensor) -> Callable[[], bool] | None:
+        """Begin to look for NaN and infinity as :meth:`begin_scaled` does; the function returns True if there are none."""
+        del x
         return None
 
     def decompress_stream(

@@ -13,7 +13,6 @@ statistics are then not computed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import torch
 from cdu_spec.geometry import BLOCK_SIDE
@@ -25,15 +24,13 @@ from actcodec.backends.near_zero import surely_near_zero
 from actcodec.codecs.codec import Codec
 from actcodec.codecs.compressed import Packed
 from actcodec.golden.codes import pack_tight, unpack_tight
-from actcodec.golden.near_zero import FAR, LEAST_SQUARE, MOST_SQUARE
+from actcodec.golden.near_zero import FAR, LEAST_SQUARE, LEAST_VALUES, MOST_SQUARE, channel_views
 from actcodec.golden.pieces import piece_values
 from actcodec.golden.sfpr import UnfitValuesError
 
 #: Part of the mean square of a channel far from zero that its mean, or the means of its maps, have at least: by the definition
 #: of FAR it is 1 - 1 / (FAR**2 + 1).
 _LEAST_SHARE = 1 - 2 / FAR**2
-#: Least number of values with a centre of their own; with fewer, the centre would cost more than a bit per value.
-LEAST_VALUES = 32
 #: Part of a mean square that may be nothing but rounding of sums in float32.
 _NOISE = 2.0**-16
 #: Least number of values that are summed at once.
@@ -58,17 +55,12 @@ class Centres:
         a centre. If a tensor of rank 2 has no such columns, its rows are tried. Channels whose least or greatest value is zero
         have no centre, so that ReLU's zeros remain zeros.
         """
-        if x.ndim > 2:
-            return cls._of_maps(x, (x.shape[0], x.shape[1], prod(x.shape[2:])))
-        if x.ndim < 2:
-            return None
-        return cls._of_maps(x, (x.shape[0], x.shape[1], 1)) or cls._of_maps(x, (1, *x.shape))
+        found = (cls._of_maps(x, view) for view in channel_views(x.shape))
+        return next((centres for centres in found if centres is not None), None)
 
     @classmethod
     def _of_maps(cls, x: Tensor, view: tuple[int, int, int]) -> Centres | None:
         n, _, length = view
-        if n * length < LEAST_VALUES:
-            return None
         maps = x.detach().view(view)
         if surely_near_zero(maps):
             return None
@@ -150,7 +142,11 @@ def compress_centred(x: Tensor, codec: Codec) -> Packed:
 
     Raises UnfitValuesError for float16 values so near the format's end that they would come back infinite.
     """
-    at_once = codec.compress_near_zero(x) if codec.centred else None
+    return complete_centred(x, codec, codec.compress_near_zero(x) if codec.centred else None)
+
+
+def complete_centred(x: Tensor, codec: Codec, at_once: Packed | None) -> Packed:
+    """Return :func:`compress_centred` of ``x``, which is ``at_once`` unless that is None."""
     centres = Centres.of(x) if at_once is None and codec.centred else None
     if centres is not None:  # which limit what comes back
         return CentredForm(centres, codec.compress(centres.taken_off(x)), codec)

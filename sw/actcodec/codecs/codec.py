@@ -6,7 +6,7 @@ Decoding needs no codec: a :class:`~actcodec.codecs.compressed.Compressed` has e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -34,6 +34,7 @@ from actcodec.codecs.jpeg.block_codec import BlockCodec
 from actcodec.codecs.tensor_kinds import QUANTISED, kind_of
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.dtype_names import dtype_name
+from actcodec.golden.near_zero import channel_views
 from actcodec.golden.sfpr import NonFiniteError, channel_maxima, check_nonfinite_policy, scales_of
 
 #: Least rank of tensors whose axis 1 counts channels.
@@ -60,6 +61,15 @@ class Codec(ABC):
 
     def compress_near_zero(self, x: Tensor) -> Packed | None:
         """Return :meth:`compress` of ``x`` if it is certain that no channel is far from zero and kernels tell; else None."""
+        del x
+        return None
+
+    def begin(self, x: Tensor) -> Callable[[], Packed | None] | None:
+        """Begin to compress ``x`` on a device that computes beside the host; return the function that ends it.
+
+        That function waits for what was launched until now, and returns None if values have to be seen again: not all are
+        finite, or a channel may be far from zero. None for codecs and devices that compress as a whole.
+        """
         del x
         return None
 
@@ -151,6 +161,14 @@ class BrcCodec(Codec):
             check_finite(x, self._backend)
         return _without_scales(x, Mode.BRC, form, self._backend)
 
+    def begin(self, x: Tensor) -> Callable[[], Compressed | None] | None:
+        """Implement :class:`Codec`."""
+        are_finite = self._backend.begin_finite(x) if self.nonfinite == "raise" else None
+        if are_finite is None:
+            return None
+        packed = _without_scales(x, Mode.BRC, check_input(x), self._backend)
+        return lambda: packed if are_finite() else None
+
     def decompress(self, compressed: Packed) -> Tensor:
         """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
@@ -233,10 +251,33 @@ class SfprCodec(Codec):
     def compress_near_zero(self, x: Tensor) -> Compressed | None:
         """Implement :class:`Codec`; None for a subclass with a :meth:`compress` of its own."""
         x, view, scaling = self._begun(x)
-        if x.ndim < _VIEWED_RANK or view.channels != x.shape[1] or type(self).compress is not SfprCodec.compress:
+        if not self._has_statistics(x, view):
             return None
         at_once = self._backend.compress_scaled(x, view, scaling, near_zero=True)
         return None if at_once is None else self._compressed(x, *at_once)
+
+    def begin(self, x: Tensor) -> Callable[[], Compressed | None] | None:
+        """Implement :class:`Codec`."""
+        if type(self).compress is not SfprCodec.compress:
+            return None
+        x, view, scaling = self._begun(x)
+        sure = self._has_statistics(x, view)
+        end = self._backend.begin_scaled(x, view, scaling, near_zero=sure)
+        if end is None:
+            return None
+        views = [] if sure else channel_views(x.shape)
+        near = [self._backend.begin_near_zero(x.view(channels)) for channels in views]
+
+        def compressed() -> Compressed | None:
+            at_once = end()
+            are_near = all(is_near is not None and is_near() for is_near in near)
+            return self._compressed(x, *at_once) if at_once is not None and are_near else None
+
+        return compressed
+
+    def _has_statistics(self, x: Tensor, view: MatrixView) -> bool:
+        """Return whether the statistics of channels tell of axis 1; not for a subclass with a :meth:`compress` of its own."""
+        return x.ndim >= _VIEWED_RANK and view.channels == x.shape[1] and type(self).compress is SfprCodec.compress
 
     def _begun(self, x: Tensor) -> tuple[Tensor, MatrixView, Scaling]:
         """Check a tensor; return it contiguous, its view and its scaling."""

@@ -34,12 +34,19 @@ class TensorSeeds:
         """Restart with the sequence of run number ``run``."""
         self._base = _mix(_mix(_mix(self._seed) + self._salt) + run & MAX_SEED)
         self._run, self._number = run, 0
+        self._returned: list[int] = []
 
     def next(self) -> int:
         """Return the seed of the next tensor."""
+        if self._returned:
+            return self._returned.pop()
         seed = _mix(self._base + self._number * _GOLDEN)
         self._number += 1
         return seed
+
+    def give_back(self, seed: int) -> None:
+        """Let :meth:`next` return the seed of a tensor that is compressed again."""
+        self._returned.append(seed)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the run, and the number of the next tensor."""

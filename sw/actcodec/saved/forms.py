@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from actcodec.codecs import Codec, Packed
-from actcodec.codecs.centring import CentredForm, compress_centred, decompress_centred
+from actcodec.codecs.centring import CentredForm, complete_centred, compress_centred, decompress_centred
 from actcodec.codecs.tensor_kinds import bytes_of, kind_of
 from actcodec.golden.wide_codes import put_wide, take_wide, wide_bytes
 from actcodec.saved.layout import Layout, parts
@@ -113,12 +113,41 @@ class BitForm:
 
 
 class Coded:
-    """A tensor compressed by a codec: a copy, which later changes of the original do not affect."""
+    """A tensor compressed by a codec: a copy, which later changes of the original do not affect.
 
-    def __init__(self, x: Tensor, codec: Codec) -> None:
+    Parameters
+    ----------
+    x
+        The tensor.
+    codec
+        Compresses it.
+    at_once
+        False to leave the end to :meth:`end` on devices that compute beside the host.
+    """
+
+    def __init__(self, x: Tensor, codec: Codec, *, at_once: bool = True) -> None:
         self._layout = Layout.of(x)
         self.codec = codec
-        self._packed: Packed = compress_centred(self._layout.distinct_values(x.detach()), codec)
+        values = self._layout.distinct_values(x.detach())
+        end = None if at_once else codec.begin(values)
+        self._begun = None if end is None else (values, Exact(values), end)
+        self._packed: Packed | None = compress_centred(values, codec) if end is None else None
+
+    @property
+    def begun(self) -> bool:
+        """Return whether compression has yet to end; until then nothing else may be asked."""
+        return self._begun is not None
+
+    def end(self) -> None:
+        """Wait for the device and end compression that has begun.
+
+        Raises UserError as the codec does, and RuntimeError if values that are needed again have changed.
+        """
+        if self._begun is not None:
+            (values, exact, end), self._begun = self._begun, None
+            at_once = end()
+            values = exact.tensor() if at_once is None else values
+            self._packed = complete_centred(values, self.codec, at_once)
 
     @property
     def keeps_zeros(self) -> bool:
@@ -128,10 +157,12 @@ class Coded:
     @property
     def nbytes(self) -> int:
         """Bytes of the compressed form, header, scales and centres included."""
+        assert self._packed is not None
         return int(self._packed.nbytes)
 
     def tensor(self) -> Tensor:
         """Return the reconstruction; ReconstructionError if the codec returns another shape or dtype."""
+        assert self._packed is not None
         return self._layout.restore(decompress_centred(self._packed, self.codec), f"codec {self.codec.name!r}")
 
 

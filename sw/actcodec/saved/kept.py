@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -26,6 +27,12 @@ class Kept:
     codec: str  #: name of the codec, or a word in its place, as in :class:`TensorRecord`
     relative_error: float | None = None
     choice: int | None = None  #: index of the codec among all that were chosen; None if there is none
+    end: Callable[[], Kept] | None = None  #: ends compression that has begun, and returns what is kept; else None
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the form; 0 as long as they are not known."""
+        return self.form.nbytes if self.end is None else 0
 
     @property
     def keeps_zeros(self) -> bool:
@@ -35,7 +42,27 @@ class Kept:
     def enter(self, record: TensorRecord) -> None:
         """Write codec, bytes and error of this form into the record of a tensor."""
         record.codec, record.choice = self.codec, self.choice
-        record.bytes_compressed, record.relative_error = self.form.nbytes, self.relative_error
+        record.bytes_compressed, record.relative_error = self.nbytes, self.relative_error
+
+
+class Begun:
+    """Compression that has begun on a device: that of one tensor, which ends before anything else is asked of a session."""
+
+    def __init__(self) -> None:
+        #: Holders of the tensor's form, the one with its record first, and the function that ends its compression; or None.
+        self.pending: tuple[Sequence[Saved], Callable[[], Kept]] | None = None
+
+    def end(self) -> None:
+        """End what has begun, and enter it in its record; UserError as from the codec."""
+        if self.pending is None:
+            return
+        (holders, end), self.pending = self.pending, None
+        kept, first = end(), holders[0]
+        for saved in holders:
+            saved.form = kept.form
+        assert first.record is not None
+        kept.enter(first.record)
+        first.record.bytes_compressed += first.beside
 
 
 class Saved:

@@ -6,7 +6,8 @@ A step is run without and with a policy under a dispatch mode; the difference is
   one each. Compiled kernels of backend ``native`` run on the CPU alone and do not count;
 - a *question* asks for a value on the host: ``item()``, ``tolist()``, ``cpu()``, ``numpy()``, ``equal``, and operations whose
   result has a size that depends on values (``nonzero``, ``masked_select``, boolean indexing, ``unique``). On a GPU the host
-  would wait for all that was launched before.
+  would wait for all that was launched before. An :class:`~actcodec.backends.triton.answers.Answer` that is read after further
+  launches is none: the host waits for what was launched before it was left, and the device has work meanwhile.
 
 Backward has to run on the thread that counts, as it does for tensors on the CPU.
 """
@@ -15,18 +16,20 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 import actcodec
+from actcodec.backends.triton.answers import Answer
 from actcodec.policies.policy import Policy
 from actcodec.training.activation_compression import ActivationCompression
 from actcodec.training.compression import Limits
@@ -81,12 +84,15 @@ class LaunchCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.counted = Counted()
         self._forbid = forbid
         self._opened = ExitStack()
+        self._left: MutableMapping[Answer, int] = WeakKeyDictionary()  # launches before each answer was left
 
     def __enter__(self) -> LaunchCounter:
         """Start to count."""
         with ExitStack() as stack:
             for name in _METHODS:
                 stack.enter_context(patch.object(Tensor, name, self._asking(name, getattr(Tensor, name))))
+            stack.enter_context(patch.object(Answer, "read", self._reading(Answer.read)))
+            stack.enter_context(patch.object(Answer, "__init__", self._leaving(Answer.__init__)))
             stack.enter_context(_interpreted(self))
             super().__enter__()  # type: ignore[no-untyped-call]
             self._opened = stack.pop_all()
@@ -113,6 +119,27 @@ class LaunchCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return method(x, *args, **kwargs)
 
         return asking
+
+    def _leaving(self, leave: Callable[[Answer, Tensor], None]) -> Callable[[Answer, Tensor], None]:
+        def leaving(answer: Answer, numbers: Tensor) -> None:
+            self._left[answer] = self.counted.launches
+            leave(answer, numbers)
+
+        return leaving
+
+    def _reading(self, read: Callable[[Answer], list[int]]) -> Callable[[Answer], list[int]]:
+        def reading(answer: Answer) -> list[int]:
+            before = self.counted.questions.copy()
+            late = self.counted.launches > self._left.get(answer, 0)
+            forbid, self._forbid = self._forbid, self._forbid and not late
+            try:
+                return read(answer)
+            finally:
+                self._forbid = forbid
+                if late:
+                    self.counted.questions = before
+
+        return reading
 
     def _asked(self, what: str) -> None:
         place = _place()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from cdu_tools.errors import UserError
 from cdu_tools.numbers import is_whole
 from torch import Tensor
 
+from actcodec.backends.triton.available import computes_on
 from actcodec.codecs import Codec
 from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
 from actcodec.policies import kernels
@@ -176,15 +178,32 @@ class Compression:
         self._warn_of_few_bits(tensor, codec)
         if x.device.type == "cuda":
             self._warn_of_kernels(codec)
+        at_once = self._measure_error or not computes_on(x.device.type)
         try:
             with naming(tensor.module):
-                form = Coded(x, codec)
+                form = Coded(x, codec, at_once=at_once)
         except UnfitValuesError as error:
             self._refused(error, tensor.module)
             return self.kept(facts, tensor, None)
+        if form.begun:
+            return Kept(form, codec.name, None, choice, partial(self._ended, facts, tensor, form, choice))
+        return self._unless_grown(facts, tensor, form, choice, lossless)
+
+    def _ended(self, facts: Facts, tensor: SavedTensor, form: Coded, choice: int) -> Kept:
+        """End compression that has begun, and keep the tensor as :meth:`kept` does."""
+        try:
+            with naming(tensor.module):
+                form.end()
+        except UnfitValuesError as error:
+            self._refused(error, tensor.module)
+            return self.kept(facts, tensor, None)
+        return self._unless_grown(facts, tensor, form, choice, lossless=False)
+
+    def _unless_grown(self, facts: Facts, tensor: SavedTensor, form: Coded, choice: int, lossless: bool) -> Kept:
         # A lossless codec adds a header or a bit per value at most, and its copies stay right when the tensor changes.
-        grown = form.nbytes > facts.nbytes and not (lossless or codec.lossless)
-        return self.kept(facts, tensor, None) if grown else self.kept_as(x, codec.name, form, choice)
+        if form.nbytes > facts.nbytes and not (lossless or form.codec.lossless):
+            return self.kept(facts, tensor, None)
+        return self.kept_as(facts.tensor, form.codec.name, form, choice)
 
     def kept_as(self, x: Tensor, codec: str, form: Form, choice: int | None = None) -> Kept:
         """Return a form of ``x`` with its error, if errors are measured."""

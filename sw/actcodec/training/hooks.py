@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -13,8 +12,9 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
+from actcodec.saved.arithmetic import NoFunctionModes, autocast_off
 from actcodec.saved.forms import Exact
-from actcodec.saved.kept import Saved
+from actcodec.saved.kept import Begun, Saved
 from actcodec.saved.second_order import SecondOrder
 from actcodec.saved.untraced import untraced
 from actcodec.training.compiled import EAGER
@@ -26,11 +26,6 @@ NO_TRANSFORMS = (
     "torch.func.grad, vjp, jacrev and hessian do not run together with saved-tensor hooks: use torch.autograd.grad or "
     "torch.func.jacfwd, or compute them outside of compress_activations"
 )
-#: Disables function modes, which must not change a codec's arithmetic, while entered.
-_NoFunctionModes = torch._C.DisableTorchFunction
-_AS_IT_IS = nullcontext()
-#: Devices whose autocast may be on.
-_AUTOCAST = ("cpu", "cuda")
 _TORCH_REFUSES = "support saved tensor hooks"
 _TAKEN_OUT = (
     "a context of torch's hooks or function modes that was opened before this compression was closed while it was enabled, and "
@@ -47,7 +42,7 @@ class Hooks:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._hooks = saved_tensors_hooks(partial(_pack, session), partial(_unpack, session.second_order))
+        self._hooks = saved_tensors_hooks(partial(_pack, session), partial(_unpack, session.second_order, session.begun))
 
     def enter(self) -> None:
         """Enter; UserError within a transform that allows no hooks."""
@@ -68,7 +63,8 @@ class Hooks:
         EAGER.__exit__()
         try:
             if raised is None and found:
-                self._session.close()
+                with NoFunctionModes(), autocast_off():
+                    self._session.close()
         finally:
             self._session.leave()
         if isinstance(raised, RuntimeError) and _TORCH_REFUSES in str(raised):
@@ -125,35 +121,20 @@ def in_checkpoint() -> bool:
 @untraced
 def _pack(session: Session, x: Tensor) -> Saved:
     """Pack hook: return the object that the graph holds in place of a tensor that autograd saves."""
-    with _NoFunctionModes(), _autocast_off():
+    with NoFunctionModes(), autocast_off():
         return session.pack(x)
 
 
 @untraced
-def _unpack(second_order: SecondOrder, saved: Saved) -> Tensor:
+def _unpack(second_order: SecondOrder, begun: Begun, saved: Saved) -> Tensor:
     """Unpack hook: return the tensor for backward, with the same values on every call."""
+    if begun.pending is not None:
+        with NoFunctionModes(), autocast_off():
+            begun.end()
     form = saved.form
     if isinstance(form, Exact):
         return form.tensor()
     second_order.unpacked(saved)
     name = "" if saved.record is None else saved.record.name
-    with _NoFunctionModes(), _autocast_off(), torch.no_grad(), naming(name):
+    with NoFunctionModes(), autocast_off(), torch.no_grad(), naming(name):
         return form.tensor()
-
-
-def _autocast_off() -> AbstractContextManager[None]:
-    """Return a context in which autocast, which must not change a codec's arithmetic, is off."""
-    return _NoAutocast() if torch._C._is_any_autocast_enabled() else _AS_IT_IS
-
-
-class _NoAutocast(AbstractContextManager[None]):
-    """Disable autocast while entered."""
-
-    def __enter__(self) -> None:
-        self._contexts = [torch.autocast(kind, enabled=False) for kind in _AUTOCAST if torch.is_autocast_enabled(kind)]
-        for context in self._contexts:
-            context.__enter__()  # type: ignore[no-untyped-call]
-
-    def __exit__(self, *raised: Any) -> None:
-        for context in reversed(self._contexts):
-            context.__exit__(*raised)

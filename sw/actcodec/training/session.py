@@ -17,17 +17,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from typing import Any
 
 import torch
+from cdu_tools.errors import UserError
 from torch import Tensor, nn
 
 from actcodec.codecs import Codec
 from actcodec.codecs.tensor_kinds import kind_of, part_of, parts_in
 from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.policy import EXACT, SavedTensor
+from actcodec.saved.arithmetic import NoFunctionModes, autocast_off
 from actcodec.saved.attention import RowSums, without_dropout
 from actcodec.saved.cache import CacheHit, CachePlace, TensorCache
 from actcodec.saved.call_stack import (
@@ -40,7 +43,7 @@ from actcodec.saved.call_stack import (
 from actcodec.saved.facts import Facts
 from actcodec.saved.forms import BITS, BitForm, Exact, Form
 from actcodec.saved.gradient_needs import SIGNS, bears_errors, norm_of
-from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
+from actcodec.saved.kept import Begun, Kept, Saved, seen_as, seen_from
 from actcodec.saved.loss import Losses
 from actcodec.saved.norms import guarded
 from actcodec.saved.operations import (
@@ -108,6 +111,7 @@ class Session:
         self._module_names = {id(module): name for name, module in modules.items()}
         self._losses = None if compression.limits.compress_loss else Losses(modules)
         self._poles = Poles()
+        self.begun = Begun()
         self._is_of_backward = graph_task() != NO_TASK  # opened by a function that backward calls
         self._may_be_compiled = compiler_is_loaded()  # until the warning has been given
 
@@ -122,10 +126,13 @@ class Session:
 
     def close(self) -> None:
         """Pass the statistics to the policy."""
+        self.begun.end()
         self._compression.close(self.statistics)
 
     def leave(self) -> None:
         """Release the parts that only an open context needs; the graph holds the session and is freed by reference counting."""
+        with suppress(UserError):  # after another error
+            self.begun.end()
         self.tracker.on_result = None
         self._poles = Poles()
 
@@ -171,6 +178,8 @@ class Session:
                 return
             operation, result = operation.on_parts(), parts_in(result)
         for factor in self._poles.finished(operation, result):
+            with NoFunctionModes(), autocast_off():
+                self.begun.end()
             self._keep_exactly(factor.saved, factor.exact)
         if self._compression.observed:
             self._compression.finished(operation, result, self._running_module)
@@ -183,7 +192,7 @@ class Session:
         facts = Facts(x.resolve_neg() if x.is_neg() else x, operation)
         if self._model.has(facts.tensor, facts.address):
             return self._weight(facts)
-        found = self._cache.get(facts)
+        found = self._ended(self._cache.get(facts))
         if self._model.own(facts) or self._is_computed_weight(facts):
             if found is not None and isinstance(found.entry.form, Exact):
                 return seen_as(facts.tensor, facts.place, found)
@@ -214,6 +223,12 @@ class Session:
     def _remembered(self, facts: Facts, saved: Saved) -> Saved:
         self._cache.put(facts, saved)
         return saved
+
+    def _ended(self, found: CacheHit[Saved] | None) -> CacheHit[Saved] | None:
+        """Return ``found``, whose compression has ended."""
+        if found is not None and self.begun.pending is not None:
+            self.begun.end()
+        return found
 
     # 2.: forms that serve one operation only
 
@@ -250,7 +265,7 @@ class Session:
 
     def _whole(self, facts: Facts) -> CacheHit[Saved] | None:
         """Return the kept form of a larger tensor if it serves for a part of it as it is and without much work."""
-        whole = self._cache.whole(facts)
+        whole = self._ended(self._cache.whole(facts))
         if whole is None or isinstance(whole.entry.form, Exact):
             return whole
         if whole.entry.record is None or prod(facts.layout.distinct_size) < _LEAST_PART * whole.place.layout.span:
@@ -270,6 +285,8 @@ class Session:
             codec = self._compression.codec_for(facts, tensor)
             if _is_too_weak(saved, codec):
                 kept = self._compression.kept(facts, tensor, codec)
+                if kept.end is not None and kept.keeps_zeros:  # which centres would undo
+                    kept = kept.end()
                 saved.record.uncoded = "" if codec is not None else self._compression.uncoded(facts, tensor)
                 return self._remembered(facts, self._strengthened(facts.place, kept, found, saved.record))
         return seen_as(x, facts.place, found)
@@ -286,7 +303,14 @@ class Session:
         record.bytes_compressed += both.beside
         if not weak.without_values and not signs_stay:
             weak.form = seen_from(found.place, both, place)
+        self._begins(kept, both, *([weak] if weak.form is both.form else []))
         return both
+
+    def _begins(self, kept: Kept, *holders: Saved) -> None:
+        """Note compression that has begun, if so, and end that of the tensor before: the device has work meanwhile."""
+        if kept.end is not None:
+            self.begun.end()
+            self.begun.pending = holders, kept.end
 
     def _keep_exactly(self, saved: Saved, exact: Exact) -> None:
         """Put a tensor itself in place of its codec's form."""
@@ -315,6 +339,7 @@ class Session:
         norm = None if operation is None else norm_of(operation, x)
         if operation is None or norm is None:
             return saved
+        self.begun.end()
         guard: Saved | None = operation.guards.get(id(saved))
         if guard is None:
             form = guarded(x, saved, norm)
@@ -354,7 +379,9 @@ class Session:
             sums = RowSums.of(x, operation) if operation is not None and operation.name == "attention" else None
             return self._uncounted(STATISTICS, sums or Exact(x, facts.nbytes), facts.nbytes)
         codec = self._compression.codec_for(facts, tensor)
-        saved = self._counted(facts, tensor, self._compression.kept(facts, tensor, codec))
+        kept = self._compression.kept(facts, tensor, codec)
+        saved = self._counted(facts, tensor, kept)
+        self._begins(kept, saved)
         if saved.record is not None:
             saved.record.uncoded = "" if codec is not None else self._compression.uncoded(facts, tensor)
             self._compression.counted(saved.form, saved.record)
@@ -380,7 +407,7 @@ class Session:
             dtype=dtype_name(facts.layout.dtype),
             codec=kept.codec,
             bytes_original=facts.nbytes,
-            bytes_compressed=kept.form.nbytes,
+            bytes_compressed=kept.nbytes,
             relative_error=kept.relative_error,
             saved_by=(tensor.consumer,),
             choice=kept.choice,

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from cdu_verif.simulation.coverage import Count
 
-#: Suffix that Verilator adds to the name of a module with other than default parameters: ``cdu_tiny__ram_1r1w__A4_D10``.
-_PARAMETERS = re.compile(r"__[A-Z]+[0-9a-z]+(?:_[A-Z]+[0-9a-z]+)*$")
+#: Suffix that Verilator adds to the name of a module with other than default parameters: ``cdu_tiny__ram_1r1w__A4_D10``, or
+#: ``__pi1`` where that would be long.
+_PARAMETERS = re.compile(r"__(?:pi[0-9]+|[A-Z]+[0-9a-z]+(?:_[A-Z]+[0-9a-z]+)*)$")
 #: Part of the name of a module that was too long; the rest is a hash.
 _SHORTENED = "__Vhsh"
 _MODULE = re.compile(r"^module (\w+)\b.*?^endmodule", re.MULTILINE | re.DOTALL)

@@ -15,17 +15,22 @@ from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
 from torch import Tensor
 
+from actcodec.backends.backend import Ending
 from actcodec.backends.job import DTYPES, NO_SCALES, Job, Scaling, decompression_job
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.backends.triton import groups, moments
 from actcodec.backends.triton import sfpr as kernels
+from actcodec.backends.triton.answers import Answer
 from actcodec.backends.triton.lengths import Measured
 from actcodec.backends.triton.modes import DECODERS, ENCODERS, Decoder, Encoder
 from actcodec.backends.triton.residuals import residual_maxima
-from actcodec.backends.triton.scales import Scales, reciprocals, rounded_scales, statistics
+from actcodec.backends.triton.scales import Scales, near_zero_marks, reciprocals, rounded_scales, size_of, statistics
 from actcodec.golden import block_statistics, channel_statistics, sfpr
 from actcodec.golden import codes as golden_codes
 from actcodec.golden import floating as golden
+
+#: Bits of an infinite float64; those of larger magnitudes are NaN's.
+_INFINITE = 0x7FF << 52
 
 
 def _channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
@@ -77,17 +82,41 @@ class TritonBackend(TorchBackend):
         found = self.encoders[job.mode](x.contiguous(), view, job, Scales.known(job.scales.to(x.device)))
         return found.payload() if isinstance(found, Measured) else found
 
-    def compress_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> tuple[Tensor, Tensor] | None:
-        """Implement :class:`~actcodec.backends.backend.Backend`; the host asks once, for marks and the size of the payload."""
+    def begin_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> Ending | None:
+        """Implement :class:`~actcodec.backends.backend.Backend`; the host waits for marks and the size of the payload."""
         if view.mode not in self.encoders:
             return None
         channels = x.view(-1, view.channels, view.channel_rows * view.columns)
         made = statistics(channels, scaling.S, scaling.scale_bits, view.blocks)
         found = self.encoders[view.mode](x, view, scaling.job(NO_SCALES), made)
-        size = made.size(near_zero)
-        if size is None:
-            return None
-        return found.payload(size) if isinstance(found, Measured) else found, made.r
+        answer = Answer(made.marks)
+
+        def end() -> tuple[Tensor, Tensor] | None:
+            size = size_of(answer.read(), near_zero)
+            if size is None:
+                return None
+            return found.payload(size) if isinstance(found, Measured) else found, made.r
+
+        return end
+
+    def begin_near_zero(self, channels: Tensor) -> Callable[[], bool] | None:
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
+        answer = Answer(near_zero_marks(channels))
+        return lambda: size_of(answer.read(), near_zero=True) is not None
+
+    def begin_numbers(self, numbers: Tensor) -> Callable[[], list[int]]:
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
+        return Answer(numbers).read
+
+    def begin_finite(self, x: Tensor) -> Callable[[], bool] | None:
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
+        answer = Answer(kernels.maxima(x.detach().contiguous().view(1, 1, -1)))
+        return lambda: answer.read()[0] < _INFINITE
+
+    def compress_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> tuple[Tensor, Tensor] | None:
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
+        end = self.begin_scaled(x, view, scaling, near_zero)
+        return None if end is None else end()
 
     def decompress_stream(
         self, header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor

@@ -1,11 +1,12 @@
 """Scales of channels without a question between kernels: sums and extremes in one launch, numbers made of them by the next one.
 
 Kernels that use the scales compute them (:func:`multipliers`) and leave reciprocals and marks (:func:`settle`); the host asks
-once, after them, whether the scales hold (:class:`Scales`).
+once, after them, whether the scales hold (:func:`size_of`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -70,14 +71,14 @@ class Scales:
         """Return memory for the sums of the lengths of blocks, beside the marks if there are some."""
         return Lengths.of(coder, blocks, self.numbers.device, self.marks if self.dropped else None)
 
-    def size(self, near_zero: bool) -> int | None:
-        """Return the sum of the lengths; None unless the scales hold.
 
-        They hold if all values are finite and, with ``near_zero``, if it is certain that no channel is far from zero. The host
-        waits for the device.
-        """
-        not_finite, unsure, *lengths = self.marks.tolist()
-        return None if not_finite or (near_zero and unsure) else sum(lengths)
+def size_of(marks: Sequence[int], near_zero: bool) -> int | None:
+    """Return the sum of the lengths that marks have behind them; None unless the scales hold.
+
+    They hold if all values are finite and, with ``near_zero``, if it is certain that no channel is far from zero.
+    """
+    not_finite, unsure, *lengths = marks
+    return None if not_finite or (near_zero and unsure) else sum(lengths)
 
 
 @triton.jit
@@ -258,12 +259,17 @@ def settled(found: Scales) -> Scales:
     return found
 
 
+def near_zero_marks(channels: Tensor) -> Tensor:
+    """Return the marks of contiguous (outer, channels, inner), as :func:`size_of` takes them."""
+    return settled(statistics(channels, DEFAULT_S, max(SCALE_BITS))).marks
+
+
 def near_zero(channels: Tensor) -> bool:
     """Return whether it is certain by :mod:`actcodec.golden.near_zero` that no channel, nor any of its maps, is far from zero.
 
     ``channels`` is contiguous (outer, channels, inner). The host waits for the device.
     """
-    return settled(statistics(channels, DEFAULT_S, max(SCALE_BITS))).size(near_zero=True) is not None
+    return size_of(near_zero_marks(channels).tolist(), near_zero=True) is not None
 
 
 def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, exponent_limit: int = SCALE_EXPONENT_LIMIT) -> Tensor:

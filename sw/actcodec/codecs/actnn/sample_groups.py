@@ -34,6 +34,7 @@ from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.codes import pack_tight, unpack_tight
 from actcodec.golden.floating import groups
 from actcodec.golden.floating.groups import sample_count, sample_size
+from actcodec.golden.near_zero import channel_views
 from actcodec.golden.sfpr import UnfitValuesError
 
 #: Salt that separates the random numbers from those of the other codecs.
@@ -154,24 +155,56 @@ class ActnnSampleCodec(RandomCodec):
         """Compress as :meth:`compress` does, with the bits that ``allocate`` returns."""
         check_input(x)
         x = x.detach().contiguous()
-        low, extent, unfit = self._backend.run(groups.ranges, x, self.group)
+        form, unfit = self._ranged(x)
         if bool(unfit):
             check_finite(x, self._backend)
             raise UnfitValuesError(f"the range of values up to {float(x.abs().max()):g} does not fit bf16: use codec actnn")
-        none = torch.empty(0, dtype=torch.uint8, device=x.device)
-        form = SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none, ())
         found = allocate(form)
-        if isinstance(found, Tensor):
-            bits, widths = found, tuple(sorted(set(found.tolist())))
-        else:
-            bits, widths = torch.full((sample_count(x.shape),), found, dtype=torch.uint8, device=x.device), (found,)
+        bits, widths = (found, tuple(sorted(set(found.tolist())))) if isinstance(found, Tensor) else _same_bits(x, found)
+        return self._coded(x, form, bits, widths, self._seeds.next() if self.rounding == STOCHASTIC else None)
+
+    def begin(self, x: Tensor) -> Callable[[], SampleForm | None] | None:
+        """Implement :class:`Codec`, for the same bits in all samples."""
+        views = channel_views(x.shape)
+        if isinstance(self.bits, Tensor) or not views:
+            return None
+        check_input(x)
+        x = x.detach().contiguous()
+        near = [self._backend.begin_near_zero(x.view(view)) for view in views]
+        if None in near:
+            return None
+        form, unfit = self._ranged(x)
+        numbers = self._backend.begin_numbers(unfit)
         seed = self._seeds.next() if self.rounding == STOCHASTIC else None
-        how = (x, self.group, low, extent, bits, seed)
+        coded = self._coded(x, form, *_same_bits(x, self.bits), seed)
+
+        def ended() -> SampleForm | None:
+            are_near = all(is_near is not None and is_near() for is_near in near)
+            if not are_near and seed is not None:
+                self._seeds.give_back(seed)
+            return coded if are_near and numbers is not None and not any(numbers()) else None
+
+        return ended
+
+    def _ranged(self, x: Tensor) -> tuple[SampleForm, Tensor]:
+        """Return the form of a tensor as yet without codes, and a number that is not 0 if its ranges do not fit."""
+        low, extent, unfit = self._backend.run(groups.ranges, x, self.group)
+        none = torch.empty(0, dtype=torch.uint8, device=x.device)
+        return SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none, ()), unfit
+
+    def _coded(self, x: Tensor, form: SampleForm, bits: Tensor, widths: tuple[int, ...], seed: int | None) -> SampleForm:
+        """Return a form with its codes."""
+        how = (x, self.group, form.low, form.extent, bits, seed)
         if len(widths) == 1:
             codes = self._backend.run(groups.packed_codes, *how, widths[0])
         else:
             codes = _packed(self._backend, self._backend.run(groups.codes, *how), bits, widths)
         return replace(form, bits=bits, codes=codes, widths=widths)
+
+
+def _same_bits(x: Tensor, bits: int) -> tuple[Tensor, tuple[int]]:
+    """Return the bits of each sample of a tensor, and all numbers of bits."""
+    return torch.full((sample_count(x.shape),), bits, dtype=torch.uint8, device=x.device), (bits,)
 
 
 def _software(backend: str | Backend) -> Backend:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 from actcodec.codecs import CODEC_NAMES, codec
-from actcodec.codecs.centring import FAR, LEAST_VALUES, CentredForm, Centres, compress_centred, decompress_centred
+from actcodec.codecs.centring import CentredForm, Centres, compress_centred, decompress_centred
+from actcodec.golden.near_zero import FAR, LEAST_VALUES
 from actcodec.saved.forms import Coded
 from actcodec.study import diagnose
 from actcodec.training import POLICY_NAMES, policy
