@@ -15,7 +15,7 @@ from cdu_tools.errors import UserError
 from cdu_tools.progress import Silent
 from cdu_tools.report import Table
 from cdu_verif.coverage import cover_report, evidence, sign_off, verify_folder, waivers
-from cdu_verif.coverage.constants import constant_bits
+from cdu_verif.coverage.constants import constant_bits, held_constant_bits
 from cdu_verif.coverage.points import Merged, modules
 from cdu_verif.coverage.sign_off import Facts
 from cdu_verif.coverage.verify_folder import VerifiedBlock
@@ -143,10 +143,11 @@ def test_counts_of_another_file_are_refused(tmp_path):
         Merged("top").add("one", NARROW, [replace(count, line=count.line + 10) for count in found])
 
 
-def test_a_module_with_parameters_is_found_by_its_name(tmp_path):
+@pytest.mark.parametrize("suffix", ["A4_D10_W80", "pi1", "pi12"])
+def test_a_module_with_parameters_is_found_by_its_name(tmp_path, suffix):
     found = narrow(tmp_path, 1, 1, 1, 1, 1)
     merged = Merged("top")
-    merged.add("one", NARROW, [replace(count, module=f"{count.module}__A4_D10_W80") for count in found])
+    merged.add("one", NARROW, [replace(count, module=f"{count.module}__{suffix}") for count in found])
     assert {point.module for point in merged.seen} == {"", "part"}
 
 
@@ -210,12 +211,25 @@ def test_constants_are_those_of_every_run(tmp_path):
     """A bit that is constant in one parameter set only is not constant; a waiver of constants does not apply to others."""
     waiver = Waiver(("top",), "toggle", "x__y.*", REASON, constant=True)
     merged = Merged("top")
-    merged.add("one", NARROW, narrow(tmp_path, 1, 0, 0, 1, 1), {("", "x__y", 0), ("", "x__y", 1)})
+    merged.add("one", NARROW, narrow(tmp_path, 1, 0, 0, 1, 1))
+    merged.mark_constant(0, {("", "x__y", 0), ("", "x__y", 1)})
     assert len(waivers.waived([waiver], "top", merged)) == 2
-    merged.add("two", WIDE, wide(tmp_path, 1, 0, 1), {("", "x__y", 1)})
+    merged.add("two", WIDE, wide(tmp_path, 1, 0, 1))
+    merged.mark_constant(1, {("", "x__y", 1)})
     assert [point.text for point in waivers.waived([waiver], "top", merged)] == ["x__y[1]:1->0"]
     merged.add("three", NARROW, narrow(tmp_path, 1, 0, 0, 1, 1))
     assert len(waivers.stale([waiver], {"top": merged})) == 1
+
+
+def test_constants_are_held_for_the_same_verilog(tmp_path, monkeypatch):
+    file, design = tmp_path / "constants.json", "module top(input a, output [1:0] b); assign b = {1'b0, a}; endmodule"
+    found = held_constant_bits(design, "top", file)
+    assert found == {("", "b", 1)}
+    monkeypatch.setattr("cdu_verif.coverage.constants.constant_bits", lambda verilog, top: {("", "other", 0)})
+    assert held_constant_bits(design, "top", file) == found
+    assert held_constant_bits(f"{design}\n", "top", file) == {("", "other", 0)}
+    file.write_text("{")
+    assert held_constant_bits(design, "top", file) == {("", "other", 0)}
 
 
 def test_yosys_finds_constants():

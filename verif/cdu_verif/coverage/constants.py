@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from pathlib import Path
@@ -21,7 +22,24 @@ write_json netlist.json
 """
 
 
-def constant_bits(verilog: str, top: str) -> set[tuple[str, str, int]]:
+Bits = set[tuple[str, str, int]]
+
+
+def held_constant_bits(verilog: str, top: str, file: Path) -> Bits:
+    """Return :func:`constant_bits`, from a JSON file if it has those of this Verilog; otherwise it gets them."""
+    design = hashlib.sha256(verilog.encode()).hexdigest()
+    try:
+        held = json.loads(file.read_text(encoding="utf-8"))
+        if held["design"] == design:
+            return {(module, signal, bit) for module, signal, bit in held["bits"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    found = constant_bits(verilog, top)
+    file.write_text(json.dumps({"design": design, "bits": sorted(found)}), encoding="utf-8")
+    return found
+
+
+def constant_bits(verilog: str, top: str) -> Bits:
     """Return module (without the name of the top), signal and bit of each bit that is constant from reset on."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

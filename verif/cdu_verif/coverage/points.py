@@ -121,7 +121,13 @@ class Seen:
     run: str
     line: int  #: of the Verilog of that run
     hits: int = 0
-    constant: bool = True  #: whether it is a toggle of a bit that Yosys shows to be constant in all runs
+    runs: int = 0  #: a bit for each run of the block, set if the run has the point
+    constant_in: int = 0  #: the same, set if the point is a toggle of a bit that Yosys shows to be constant there
+
+    @property
+    def constant(self) -> bool:
+        """Return whether the point is a toggle of a bit that is constant in all runs that have it."""
+        return self.constant_in == self.runs
 
 
 @dataclass
@@ -130,15 +136,12 @@ class Merged:
 
     top: str
     seen: dict[CoverPoint, Seen] = field(default_factory=dict)
+    runs: int = 0  #: number of runs that were added
 
-    def add(
-        self, run: str, verilog: str, counts: Iterable[Count], constant: Collection[tuple[str, str, int]] = frozenset()
-    ) -> None:
-        """Add points of a run, labelled ``run``, and the bits that are ``constant`` there: module, signal and bit.
-
-        Raises ValueError if the points are not of this Verilog.
-        """
-        known = modules(verilog)
+    def add(self, run: str, verilog: str, counts: Iterable[Count]) -> None:
+        """Add points of a run, labelled ``run``; ValueError if they are not of this Verilog."""
+        known, bit = modules(verilog), 1 << self.runs
+        self.runs += 1
         for count in counts:
             name = _module_of(count, known)
             if name not in known:
@@ -152,7 +155,13 @@ class Merged:
             point = CoverPoint(count.kind, inner, module.shown(count), place)
             seen = self.seen.setdefault(point, Seen(run, count.line))
             seen.hits += count.hits
-            seen.constant &= (inner, point.signal, point.bit or 0) in constant
+            seen.runs |= bit
+
+    def mark_constant(self, run: int, bits: Collection[tuple[str, str, int]]) -> None:
+        """Note the bits, module, signal and number each, that are constant in a run, counted from 0 as they were added."""
+        for point, seen in self.seen.items():
+            if seen.runs >> run & 1 and (point.module, point.signal, point.bit or 0) in bits:
+                seen.constant_in |= 1 << run
 
     def uncovered(self) -> list[CoverPoint]:
         """Return the points that no run has hit."""

@@ -15,7 +15,7 @@ from cdu_tools.errors import UserError, reason
 from cdu_tools.parallel import largest_first
 from cdu_tools.progress import Progress
 
-from cdu_verif.coverage.constants import constant_bits
+from cdu_verif.coverage.constants import held_constant_bits
 from cdu_verif.coverage.points import Merged, verilog_file
 from cdu_verif.regression.results import PASSED, SKIPPED
 from cdu_verif.simulation import coverage
@@ -67,10 +67,17 @@ def read(folder: Path, shown: Progress, constants_of: Collection[str] = ()) -> R
         shown.step()
         return found
 
+    # Yosys takes the better part of an hour: counts that do not fit are found before.
     blocks: dict[str, VerifiedBlock] = {}
-    for run, found in zip(runs, largest_first(looked_at, runs, partial(_size, folder)), strict=True):
-        tests = [test for test in results if test["group"] == run["group"]]
-        _add_run(blocks, run, tests, folder / "runs" / run["folder"], found)
+    numbers = [
+        _add_run(blocks, run, [test for test in results if test["group"] == run["group"]], folder / "runs" / run["folder"])
+        for run in runs
+    ]
+    for run, number, found in zip(runs, numbers, largest_first(looked_at, runs, partial(_size, folder)), strict=True):
+        block = blocks[run["block"]]
+        block.points.mark_constant(number, found.constants)
+        if found.warned:
+            block.warned.append(run["group"])
     for block in blocks.values():
         _count_bins(block, [run for run in runs if run["block"] == block.name], results)
     return Regressed(command, blocks)
@@ -87,7 +94,8 @@ class _Tools:
 def _tools(folder: Path, label: str, constants: bool) -> _Tools:
     file = _present(label, verilog_file, folder)
     top = top_name(file.stem)
-    found = constant_bits(file.read_text(encoding="utf-8"), top) if constants else ()
+    verilog = file.read_text(encoding="utf-8")
+    found = held_constant_bits(verilog, top, folder / "constants.json") if constants else ()
     return _Tools(found, bool(verilator.find().lint(file, top=top)))
 
 
@@ -105,22 +113,20 @@ def _present(label: str, read: Callable[[Path], _Found], path: Path) -> _Found:
         ) from None
 
 
-def _add_run(
-    blocks: dict[str, VerifiedBlock], run: dict[str, Any], tests: Sequence[dict[str, Any]], folder: Path, found: _Tools
-) -> None:
+def _add_run(blocks: dict[str, VerifiedBlock], run: dict[str, Any], tests: Sequence[dict[str, Any]], folder: Path) -> int:
+    """Add a run to its block, and return its number there."""
     name, label = run["block"], run["group"]
-    file = verilog_file(folder)
+    file = _present(label, verilog_file, folder)
     counts = _present(label, coverage.read, folder / "coverage.dat")
     block = blocks.setdefault(name, VerifiedBlock(name, Merged(top_name(file.stem))))
-    block.runs.append(label)
     try:
-        block.points.add(label, file.read_text(encoding="utf-8"), counts, found.constants)
+        block.points.add(label, file.read_text(encoding="utf-8"), counts)
     except ValueError as error:
         raise UserError(f"{folder}: counts and Verilog are not of one run ({error}): simulate again") from None
     if not any(test["status"] == PASSED for test in tests) or any(test["status"] not in (PASSED, SKIPPED) for test in tests):
         block.failing.append(label)
-    if found.warned:
-        block.warned.append(label)
+    block.runs.append(label)
+    return len(block.runs) - 1
 
 
 def _count_bins(block: VerifiedBlock, runs: Sequence[dict[str, Any]], results: Sequence[dict[str, Any]]) -> None:
