@@ -68,7 +68,8 @@ class Codec(ABC):
         """Begin to compress ``x`` on a device that computes beside the host; return the function that ends it.
 
         That function waits for what was launched until now, and returns None if values have to be seen again: not all are
-        finite, or a channel may be far from zero. None for codecs and devices that compress as a whole.
+        finite, or a channel may be far from zero. None for codecs and devices that compress as a whole, and for subclasses with
+        a :meth:`compress` of their own.
         """
         del x
         return None
@@ -163,7 +164,8 @@ class BrcCodec(Codec):
 
     def begin(self, x: Tensor) -> Callable[[], Compressed | None] | None:
         """Implement :class:`Codec`."""
-        are_finite = self._backend.begin_finite(x) if self.nonfinite == "raise" else None
+        may_begin = self.nonfinite == "raise" and type(self).compress is BrcCodec.compress
+        are_finite = self._backend.begin_finite(x) if may_begin else None
         if are_finite is None:
             return None
         packed = _without_scales(x, Mode.BRC, check_input(x), self._backend)

@@ -20,9 +20,10 @@ class Answer:
         self._comes = None
         if numbers.device.type == "cuda":
             self._there = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
-            self._there.copy_(numbers, non_blocking=True)
-            self._comes = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            self._comes.record()
+            with torch.cuda.device(numbers.device):
+                self._there.copy_(numbers, non_blocking=True)
+                self._comes = torch.cuda.Event()  # type: ignore[no-untyped-call]
+                self._comes.record()
 
     def read(self) -> list[int]:
         """Return the numbers, after waiting for what was launched before them and for nothing else."""

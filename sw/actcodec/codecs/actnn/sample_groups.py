@@ -166,7 +166,7 @@ class ActnnSampleCodec(RandomCodec):
     def begin(self, x: Tensor) -> Callable[[], SampleForm | None] | None:
         """Implement :class:`Codec`, for the same bits in all samples."""
         views = channel_views(x.shape)
-        if isinstance(self.bits, Tensor) or not views:
+        if isinstance(self.bits, Tensor) or not views or type(self).compress is not ActnnSampleCodec.compress:
             return None
         check_input(x)
         x = x.detach().contiguous()

@@ -84,6 +84,7 @@ def test_a_step_asks_nothing(name):
     x, y = torch.randn(2, 3, 16, 16).to(DEVICE), torch.randint(4, (2,)).to(DEVICE)
     found = step_count(model, policy(name, backend="triton"), lambda: F.cross_entropy(model(x), y))
     assert found.coded >= 5
+    assert found.launches <= 12
     assert found.questions == 0, found.forward.questions + found.backward.questions
 
 
@@ -126,6 +127,21 @@ def test_values_that_are_needed_again_may_not_have_changed():
     far.zero_()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         forms[1].end()
+
+
+@pytest.mark.parametrize("name", ["sfpr", "jpeg-act", "brc", "actnn-sample"])
+def test_a_codec_with_its_own_compress_begins_nothing(name):
+    codec = actcodec.codec(name, backend="triton")
+    x = torch.randn(2, 3, 8, 16, device=DEVICE)
+    assert Coded(x, codec, at_once=False).begun
+
+    class Own(type(codec)):
+        def compress(self, x):
+            return super().compress(x.abs())
+
+    form = Coded(x, Own(backend="triton"), at_once=False)
+    assert not form.begun
+    assert (form.tensor() >= 0).all()
 
 
 def test_random_numbers_follow_the_order_of_tensors():
