@@ -6,8 +6,8 @@ The page is docs/evidence/configurations.md.
 
 Every figure is what `cdu synth --block array` and `cdu verify --block array` find; half duplex is synthesised as well, for the
 area that it saves. Synthesis of whole arrays uses the native Yosys of the package pyosys and two recipes: the smallest result
-that meets the period of 1.6 ns, or else the fastest. It takes minutes instead of the hours of `cdu synth`. ``--only`` measures some configurations again
-and keeps the figures of the others.
+that meets the period of 1.6 ns, or else the fastest. It takes minutes instead of the hours of `cdu synth`. ``--only``
+measures some configurations again and keeps the figures of the others.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def test_values_that_are_needed_again_may_not_have_changed():
 @pytest.mark.parametrize("name", ["sfpr", "jpeg-act", "brc", "actnn-sample"])
 def test_a_codec_with_its_own_compress_begins_nothing(name):
     codec = actcodec.codec(name, backend="triton")
-    x = torch.randn(2, 3, 8, 16, device=DEVICE)
+    x = -torch.rand(2, 3, 8, 16, device=DEVICE) - 0.5
     assert Coded(x, codec, at_once=False).begun
 
     class Own(type(codec)):
@@ -141,7 +141,7 @@ def test_a_codec_with_its_own_compress_begins_nothing(name):
 
     form = Coded(x, Own(backend="triton"), at_once=False)
     assert not form.begun
-    assert (form.tensor() >= 0).all()
+    assert form.tensor().mean() > 0.5
 
 
 def test_random_numbers_follow_the_order_of_tensors():
