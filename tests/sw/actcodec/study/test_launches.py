@@ -3,6 +3,7 @@
 import pytest
 import torch
 from actcodec import compress_activations
+from actcodec.backends.triton.answers import Answer
 from actcodec.policies import catalog
 from actcodec.study.launches import LaunchCounter, QuestionError, step_count
 from torch import nn
@@ -95,3 +96,17 @@ def test_a_question_is_found_and_refused():
     compression = compress_activations(layer, "sfpr", backend="torch")
     with pytest.raises(QuestionError, match=r"\w+:\d+ asks for a value on the host"), LaunchCounter(forbid=True), compression:
         layer(x)
+
+
+def test_an_answer_is_a_question_unless_the_device_has_work_meanwhile():
+    numbers = torch.tensor([3, 4])
+    with LaunchCounter(forbid=True) as counter:
+        late = Answer(numbers)
+        numbers + 1
+        assert late.read() == [3, 4]
+    assert counter.counted.questions.total() == 0
+    with LaunchCounter() as counter:
+        assert Answer(numbers).read() == [3, 4]
+    assert counter.counted.questions.total() == 1
+    with LaunchCounter(forbid=True), pytest.raises(QuestionError):
+        Answer(numbers).read()
