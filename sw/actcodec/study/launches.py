@@ -122,8 +122,8 @@ class LaunchCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _leaving(self, leave: Callable[[Answer, Tensor], None]) -> Callable[[Answer, Tensor], None]:
         def leaving(answer: Answer, numbers: Tensor) -> None:
-            self._left[answer] = self.counted.launches
             leave(answer, numbers)
+            self._left[answer] = self.counted.launches
 
         return leaving
 

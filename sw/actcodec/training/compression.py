@@ -20,7 +20,7 @@ from actcodec.policies.few_bits import FewBitsWarning, warning_of
 from actcodec.policies.policy import CODED_DTYPES, EXACT, GroupObserver, Policy, SavedTensor
 from actcodec.saved.facts import Facts
 from actcodec.saved.forms import Coded, Exact, Form
-from actcodec.saved.kept import Kept
+from actcodec.saved.kept import Begun, Kept
 from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation
 from actcodec.saved.second_order import weight_of
 from actcodec.saved.statistics import Statistics, TensorRecord, relative_error
@@ -105,6 +105,8 @@ class Compression:
         self._measure_error, self._strict = measure_error, strict
         self._warned = self._warned_of_bits = False
         self._choices = 0
+        #: Compression that has begun on a device.
+        self.begun = Begun()
 
     @property
     def companions(self) -> bool:
@@ -254,6 +256,7 @@ class Compression:
 
     def _refused(self, error: UnfitValuesError, module: str) -> None:
         """Handle a tensor that its codec cannot hold: raise in strict mode, else warn of the first one."""
+        self.begun.end()  # that of an earlier tensor, which may be the first one
         found = f"{module}: " * bool(module) + str(error).partition(":")[0]
         if self._strict:
             remedy = f'correct the values, or leave out nonfinite="{RAISE}", so that such tensors are kept exactly'

@@ -43,7 +43,7 @@ from actcodec.saved.call_stack import (
 from actcodec.saved.facts import Facts
 from actcodec.saved.forms import BITS, BitForm, Exact, Form
 from actcodec.saved.gradient_needs import SIGNS, bears_errors, norm_of
-from actcodec.saved.kept import Begun, Kept, Saved, seen_as, seen_from
+from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.loss import Losses
 from actcodec.saved.norms import guarded
 from actcodec.saved.operations import (
@@ -111,7 +111,7 @@ class Session:
         self._module_names = {id(module): name for name, module in modules.items()}
         self._losses = None if compression.limits.compress_loss else Losses(modules)
         self._poles = Poles()
-        self.begun = Begun()
+        self.begun = compression.begun
         self._is_of_backward = graph_task() != NO_TASK  # opened by a function that backward calls
         self._may_be_compiled = compiler_is_loaded()  # until the warning has been given
 
