@@ -188,24 +188,22 @@ class Compression:
             self._refused(error, tensor.module)
             return self.kept(facts, tensor, None)
         if form.begun:
-            return Kept(form, codec.name, None, choice, partial(self._ended, facts, tensor, form, choice))
-        return self._unless_grown(facts, tensor, form, choice, lossless)
+            return Kept(form, codec.name, None, choice, partial(self._ended, Exact(x, facts.nbytes), tensor, form, choice))
+        # A lossless codec adds a header or a bit per value at most, and its copies stay right when the tensor changes.
+        grown = form.nbytes > facts.nbytes and not (lossless or codec.lossless)
+        return self.kept(facts, tensor, None) if grown else self.kept_as(x, codec.name, form, choice)
 
-    def _ended(self, facts: Facts, tensor: SavedTensor, form: Coded, choice: int) -> Kept:
-        """End compression that has begun, and keep the tensor as :meth:`kept` does."""
+    def _ended(self, exact: Exact, tensor: SavedTensor, form: Coded, choice: int) -> Kept:
+        """End lossy compression that has begun, and keep the tensor as :meth:`kept` does."""
         try:
             with naming(tensor.module):
                 form.end()
         except UnfitValuesError as error:
             self._refused(error, tensor.module)
-            return self.kept(facts, tensor, None)
-        return self._unless_grown(facts, tensor, form, choice, lossless=False)
-
-    def _unless_grown(self, facts: Facts, tensor: SavedTensor, form: Coded, choice: int, lossless: bool) -> Kept:
-        # A lossless codec adds a header or a bit per value at most, and its copies stay right when the tensor changes.
-        if form.nbytes > facts.nbytes and not (lossless or form.codec.lossless):
-            return self.kept(facts, tensor, None)
-        return self.kept_as(facts.tensor, form.codec.name, form, choice)
+        else:
+            if form.nbytes <= exact.nbytes:
+                return Kept(form, form.codec.name, None, choice)
+        return Kept(exact, LOSS if tensor.loss else EXACT)
 
     def kept_as(self, x: Tensor, codec: str, form: Form, choice: int | None = None) -> Kept:
         """Return a form of ``x`` with its error, if errors are measured."""

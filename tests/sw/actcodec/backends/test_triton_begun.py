@@ -129,6 +129,24 @@ def test_values_that_are_needed_again_may_not_have_changed():
         forms[1].end()
 
 
+def test_a_tensor_whose_form_is_larger_is_kept_exactly_as_it_was_saved():
+    """Maps of one value are padded to eight."""
+    for changed in (False, True):
+        x = torch.randn(64, 3, 1, device=DEVICE, requires_grad=True)
+        with actcodec.compress_activations(nn.Module(), "sfpr+zvc", backend="triton", min_bytes=0) as stats:
+            z = x * 1.0
+            y = torch.sin(z)
+            if changed:
+                z.detach().add_(1)
+        assert [record.codec for record in stats.records] == ["exact"]
+        if changed:
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                y.sum().backward()
+        else:
+            y.sum().backward()
+            assert torch.equal(x.grad, torch.cos(x.detach()))
+
+
 @pytest.mark.parametrize("name", ["sfpr", "jpeg-act", "brc", "actnn-sample"])
 def test_a_codec_with_its_own_compress_begins_nothing(name):
     codec = actcodec.codec(name, backend="triton")
