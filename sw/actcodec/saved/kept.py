@@ -46,7 +46,7 @@ class Kept:
 
 
 class Begun:
-    """Compression that has begun on a device: that of one tensor, which ends before anything else is asked of a session."""
+    """Compression of one tensor that has begun on a device, and ends after that of the next or when its form is used."""
 
     def __init__(self) -> None:
         #: Holders of the tensor's form, the one with its record first, and the function that ends its compression; or None.

@@ -127,8 +127,8 @@ class LaunchCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
         return leaving
 
-    def _reading(self, read: Callable[[Answer], list[int]]) -> Callable[[Answer], list[int]]:
-        def reading(answer: Answer) -> list[int]:
+    def _reading(self, read: Callable[[Answer], list[Any]]) -> Callable[[Answer], list[Any]]:
+        def reading(answer: Answer) -> list[Any]:
             before = self.counted.questions.copy()
             late = self.counted.launches > self._left.get(answer, 0)
             forbid, self._forbid = self._forbid, self._forbid and not late

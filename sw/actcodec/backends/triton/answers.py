@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -12,7 +14,7 @@ class Answer:
     Parameters
     ----------
     numbers
-        Tensor of integers (n,).
+        Tensor of integers or floats (n,).
     """
 
     def __init__(self, numbers: Tensor) -> None:
@@ -25,9 +27,9 @@ class Answer:
                 self._comes = torch.cuda.Event()  # type: ignore[no-untyped-call]
                 self._comes.record()
 
-    def read(self) -> list[int]:
+    def read(self) -> list[Any]:
         """Return the numbers, after waiting for what was launched before them and for nothing else."""
         if self._comes is not None:
             self._comes.synchronize()
-        found: list[int] = self._there.tolist()
+        found: list[Any] = self._there.tolist()
         return found

@@ -29,9 +29,6 @@ from actcodec.golden import block_statistics, channel_statistics, sfpr
 from actcodec.golden import codes as golden_codes
 from actcodec.golden import floating as golden
 
-#: Bits of an infinite float64; those of larger magnitudes are NaN's.
-_INFINITE = 0x7FF << 52
-
 
 def _channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
     sfpr.check_nonfinite_policy(nonfinite)
@@ -110,8 +107,8 @@ class TritonBackend(TorchBackend):
 
     def begin_finite(self, x: Tensor) -> Callable[[], bool] | None:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
-        answer = Answer(kernels.maxima(x.detach().contiguous().view(1, 1, -1)))
-        return lambda: answer.read()[0] < _INFINITE
+        answer = Answer(kernels.maxima(x.detach().contiguous().view(1, 1, -1)).view(torch.float64))
+        return lambda: isfinite(answer.read()[0])
 
     def compress_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> tuple[Tensor, Tensor] | None:
         """Implement :class:`~actcodec.backends.backend.Backend`."""

@@ -9,6 +9,7 @@ import torch
 from actcodec.saved.forms import Coded
 from actcodec.study.launches import step_count
 from actcodec.training import policy
+from small_networks import case
 from torch import nn
 from torch.nn import functional as F
 from triton_here import DEVICE, needs_kernels
@@ -86,6 +87,15 @@ def test_a_step_asks_nothing(name):
     assert found.coded >= 5
     assert found.launches <= 12
     assert found.questions == 0, found.forward.questions + found.backward.questions
+
+
+@pytest.mark.parametrize(("name", "most"), [("sfpr", 1 / 7), ("jpeg-act", 0), ("actnn-L2", 0)])
+def test_a_step_of_attention_asks_seldom(name, most):
+    """A tensor that is saved again in another shape ends at once."""
+    model, loss = case("attention")
+    found = step_count(model, policy(name, backend="triton"), loss)
+    assert found.coded > 5
+    assert found.questions <= most, found.forward.questions + found.backward.questions
 
 
 def test_strict_contexts_name_the_module():
@@ -196,18 +206,18 @@ def test_what_has_begun_ends_with_the_context_and_before_it_is_read():
     assert torch.equal(x.grad, expected)
 
 
-def test_autocast_changes_no_scale():
-    """Compression ends in places where autocast is on."""
+def test_autocast_changes_no_scale(monkeypatch):
+    """Compression that is repeated with centres ends in places where autocast is on, and gives what it gives as a whole."""
     torch.manual_seed(1)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), Changed(100.0), nn.Conv2d(8, 8, 3), nn.GELU()).to(DEVICE)
     x = torch.randn(2, 3, 16, 16, device=DEVICE)
     grads = []
-    for wrapped in (False, True):
+    for as_a_whole in (False, True):
         model.zero_grad()
+        if as_a_whole:
+            monkeypatch.setattr("actcodec.training.compression.computes_on", lambda device: False)
         with torch.autocast(DEVICE, torch.bfloat16), actcodec.compress_activations(model, "sfpr", backend="triton"):
             y = model(x)
-            if wrapped:
-                y = y * 1.0
         y.float().square().sum().backward()
         grads.append([one.grad.clone() for one in model.parameters()])
     assert all(map(torch.equal, *grads))
