@@ -9,7 +9,7 @@ import torch
 from actcodec.saved.forms import Coded
 from actcodec.study.launches import step_count
 from actcodec.training import policy
-from small_networks import case
+from blocks_and_batch import case
 from torch import nn
 from torch.nn import functional as F
 from triton_here import DEVICE, needs_kernels

@@ -6,7 +6,7 @@ from actcodec import compress_activations
 from actcodec.backends.triton.answers import Answer
 from actcodec.policies import catalog
 from actcodec.study.launches import LaunchCounter, QuestionError, step_count
-from small_networks import case
+from blocks_and_batch import case
 from torch import nn
 
 
