@@ -93,14 +93,13 @@ class TileShaper(wiring.Component):
             self._tiles(m, shape, final, step, beats)
 
         with m.If(self.job.ready):
-            m.d.sync += busy.eq(self.job.valid)
-            with m.If(self.job.valid):
-                m.d.sync += [
-                    tag.mode.eq(self.job.payload.mode),
-                    tag.bank.eq(self.job.payload.bank),
-                    tag.how.eq(self.job.payload.how),
-                    beats.eq(padded_beats(self.config, self.job.payload)),
-                ]
+            m.d.sync += [
+                busy.eq(self.job.valid),
+                tag.mode.eq(self.job.payload.mode),
+                tag.bank.eq(self.job.payload.bank),
+                tag.how.eq(self.job.payload.how),
+                beats.eq(padded_beats(self.config, self.job.payload)),
+            ]
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += [self.o.valid.eq(busy), given.eq(shape)]
         return m
@@ -111,7 +110,7 @@ class TileShaper(wiring.Component):
         left = Signal(BEATS_BITS, reset_less=True)  # blocks of the row, from this tile on
         # Comparisons of wide counts are made a tile ahead.
         wide = Signal(reset_less=True)  # left > TILE_BLOCKS
-        many = Signal(reset_less=True)  # blocks > TILE_BLOCKS
+        many = Signal(reset_less=True)  # more blocks than `in_job` holds, or only > TILE_BLOCKS
         width = Signal(range(TILE_BLOCKS + 1))
         in_job = Signal(range(TILE_BLOCKS + 1))
         blocks = beats[(BLOCK_SIDE - 1).bit_length() :]
@@ -125,14 +124,13 @@ class TileShaper(wiring.Component):
                 shape.strip_ends.eq(~wide | final),
                 final.eq(~many & (in_job <= width)),
             ]
-        low_bits = (2 * TILE_BLOCKS).bit_length()
         with m.If(step):
             m.d.sync += [
                 left.eq(Mux(wide, left - TILE_BLOCKS, row)),
                 wide.eq(Mux(wide, left > 2 * TILE_BLOCKS, row > TILE_BLOCKS)),
-                many.eq(blocks[low_bits:].any() | (blocks[:low_bits] > shape.blocks + TILE_BLOCKS)),
+                many.eq(blocks > 2 * TILE_BLOCKS),
             ]
-        with m.If(self.job.valid & self.job.ready):
+        with m.If(self.job.ready):
             next_job = self.job.payload
             m.d.sync += [
                 row.eq(next_job.row_beats),

@@ -148,7 +148,7 @@ class ScaleWindows(wiring.Component):
         with m.If(go):
             self._serve(m, plan, row, filling, place, room, new, takes & scale.last)
             with m.If(complete):
-                later = wide_difference(later_beats, plan.window_beats, len(later_beats))
+                later = wide_difference(later_beats, plan.window_beats, RUN_BITS + 1)
                 m.d.sync += [
                     filled.eq(1),
                     place.eq(0),

@@ -71,7 +71,7 @@ class WindowPlan(data.StructLayout):
 
     A scale holds for ``row_places`` places of the windows, ``row_period`` times in turn. A window has ``window_beats`` beats
     and ``places`` places, the last one ``final_places``, where windows have more than one place. ``later_beats`` of the job
-    follow the first window, in two's complement; ``single``: none follow (:func:`none`), and the first window is the last one.
+    follow the first window; ``single``: none follow, and the first window is the last one, whatever ``later_beats`` says.
     """
 
     def __init__(self, config: CduConfig) -> None:
@@ -81,7 +81,7 @@ class WindowPlan(data.StructLayout):
                 "row_places": RUN_BITS,
                 "row_period": BEATS_BITS,
                 "window_beats": RUN_BITS,
-                "later_beats": RUN_BITS + 2,
+                "later_beats": BEATS_BITS + 1,
                 "single": 1,
                 **({"places": places, "final_places": places} if window_places(config) > 1 else {}),
             }
