@@ -18,7 +18,7 @@ from cdu_spec.affine import BASE_BITS, GROUP_VALUES, AffineSettings
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, VALUE_BITS
 from cdu_spec.matrix_view import MatrixView
-from cdu_spec.modes import Mode
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.mx import MxSettings
 from cdu_spec.port_fields import pack
 from torch import Tensor
@@ -39,6 +39,8 @@ VALUE_FAULTS = ("ends_early", "partial_word", "goes_on", "count_too_great")
 SCALE_FAULTS = ("missing", "surplus")
 #: Number of jobs in a random case; number of cases with faults.
 _RANDOM_JOBS, _BROKEN_CASES = 6, 6
+#: Beats of a long job, for each block over which the rate is measured.
+_LONG_BEATS = 64
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class _ValueSide(JobCases[ValueJob]):
         return {name: [self.job(rng, config, view) for view in found] for name, found in views.items()}
 
     def steady_jobs(self, config: CduConfig, rng: Random, blocks: int) -> dict[str, list[ValueJob]]:
-        """Return three equal jobs each in which every scale serves at least as many beats as a word has."""
+        """Return three equal jobs each in which every scale serves at least as many beats as a word has, and long ones."""
         size = BLOCK_SIDE * blocks // 3
         shapes: dict[tuple[str, str], tuple[int, ...]] = {
             **{("jpeg-act", f"{width}_blocks"): (1, 2, 8 * (size // 8 // width + 1), 8 * width) for width in range(1, 10)},
@@ -131,7 +133,19 @@ class _ValueSide(JobCases[ValueJob]):
             f"{mode}_{name}": [self.job(rng, config, MatrixView.of(shape, Mode.from_label(mode))) for _ in range(3)]
             for (mode, name), shape in shapes.items()
             if Mode.from_label(mode) in self.modes(config)
-        }
+        } | self._long_jobs(config, rng, _LONG_BEATS * blocks)
+
+    def _long_jobs(self, config: CduConfig, rng: Random, beats: int) -> dict[str, list[ValueJob]]:
+        """Return single jobs of a mode in tiles and of one without, in which a scale holds for a long row or for many rows."""
+        views: dict[str, MatrixView] = {}
+        scaled = [mode for mode in self.modes(config) if mode.has_scales and mode is not Mode.ACTNN]
+        for mode in [mode for mode in scaled if not mode.in_tiles][:1]:
+            views[f"{mode.label}_long_rows"] = MatrixView(2, LANES * beats, 2, 1, mode)
+            views[f"{mode.label}_many_rows"] = MatrixView(beats // 2, LANES * config.port_beats, 2, beats // 4, mode)
+        for mode in [mode for mode in scaled if mode.in_tiles][:1]:
+            views[f"{mode.label}_long_rows"] = MatrixView.of((1, 2, BLOCK_SIDE, LANES * beats // 16), mode)
+            views[f"{mode.label}_many_rows"] = MatrixView.of((1, 2, beats // 4, LANES), mode)
+        return {name: [self.job(rng, config, view)] for name, view in views.items()}
 
 
 def _int_words(ports: Ports, stream: str, job: ValueJob, beats: Tensor, rowwise: bool) -> list[int]:
@@ -181,9 +195,10 @@ def _float_words(ports: Ports, stream: str, words: Sequence[_Word], **beside: An
 
 @dataclass
 class _Streams:
-    """Payloads and events of a case under construction."""
+    """Payloads and events of a case under construction; of a scale's significand ``scale_bits`` bits are looked at."""
 
     ports: Ports
+    scale_bits: int
     inputs: dict[str, list[int]] = field(default_factory=dict)
     expected: dict[str, list[int]] = field(default_factory=dict)
     events: Counter[str] = field(default_factory=Counter)
@@ -202,7 +217,8 @@ class _Streams:
         given, scales, offsets = len(job.scales), job.scales, job.offsets
         sent_offsets = offsets.tolist()
         fault = rng.choice(SCALE_FAULTS) if rng.random() < faults else ""
-        sent = bit_patterns(scales).tolist()
+        unread = Dtype.FP32.fraction_bits + 1 - self.scale_bits
+        sent = [pattern | rng.getrandbits(unread) for pattern in bit_patterns(scales).tolist()]
         if fault == "missing" and given > 1:
             kept = rng.randrange(1, given)
             scales = torch.where(torch.arange(given) < kept, scales, torch.ones_like(scales))
@@ -252,7 +268,7 @@ class _Front(_ValueSide):
 
     def streams(self, config: CduConfig, ports: Ports, rng: Random, jobs: Sequence[ValueJob], faults: float) -> _Streams:
         """Return the streams with values in, words for the alignment buffer out."""
-        streams = _Streams(ports)
+        streams = _Streams(ports, config.scale_bits)
         for job in jobs:
             scales, offsets = streams.begin(rng, job, faults)
             words = _cut(bit_patterns(job.values).tolist(), config.port_beats)
@@ -375,7 +391,7 @@ class _Back(_ValueSide):
 
     def streams(self, config: CduConfig, ports: Ports, rng: Random, jobs: Sequence[ValueJob], faults: float) -> _Streams:
         """Return the streams with blocks in, through the alignment buffer to values."""
-        streams = _Streams(ports)
+        streams = _Streams(ports, config.used_reciprocal_bits)
         for job in jobs:
             scales, offsets = streams.begin(rng, job, faults)
             blocks = blockwise(job, job.values)
