@@ -79,6 +79,7 @@ BOUND = [
     ("splitter", "order"),
     ("transposer", "order"),
     ("transposer", "progress_o"),
+    ("value_back", "counts"),
     ("value_back", "jobs"),
     ("value_front", "jobs"),
     ("zvc_decoder", "content"),

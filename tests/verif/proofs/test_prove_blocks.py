@@ -119,6 +119,10 @@ FAULTS = [
     ("value_front", "jobs", 14, r"(tag3 <= )tag2", r"\1tag1"),
     # a job ends a word too early
     ("value_back", "jobs", 14, r"(last0_3 <= )last0_2", r"\1last0_1"),
+    # a row of 9 to 16 blocks is told to end with its second tile
+    ("value_front", "counts", None, r"(= left > 26'h)0000008;", r"\g<1>0000010;"),
+    # a borrow is one too much for the upper half of what is left of a row
+    ("value_back", "counts", None, r"(= rest\[28:15\] \+ 14'h3)fff;", r"\g<1>ffe;"),
     # the third byte of a piece is stuffed behind 254
     ("entropy_encoder", "segment", 20, r"(assign marks\[2\] = [^;]*)8'hff", r"\g<1>8'hfe"),
     # the mark of a scan's end changes within a block

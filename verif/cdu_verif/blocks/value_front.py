@@ -10,12 +10,12 @@ from cdu_spec.modes import Mode
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import VALUE_SIDE, VALUE_SIDE_FULL, WITH_MX
-from cdu_verif.formal import progress
+from cdu_verif.formal import progress, value_counts
 from cdu_verif.formal.binding import fields, instance, mask
 from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
-from cdu_verif.formal.properties import block_device, moves
-from cdu_verif.formal.solver import BOUNDED, Sby
+from cdu_verif.formal.properties import block_device, moves, probed
+from cdu_verif.formal.solver import BOUNDED, INDUCTION, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
 
 if TYPE_CHECKING:
@@ -28,8 +28,14 @@ def _cases() -> Cases:
     return VALUE_FRONT
 
 
+_COUNTS = (
+    "What is left of a job, of a row and of the rows of a scale goes down by what a tile or a window of scales takes, in all of"
+    " its bits."
+)
+
+
 def properties_of_jobs(block: str, config: CduConfig) -> list[Property]:
-    """Return the properties of either end of the value side: progress, and that words belong to their jobs."""
+    """Return the properties of either end of the value side: progress, counters, and that words belong to their jobs."""
     cycles, reach = 16, 30
     made = partial(block_device, block, config)
     progresses = Sby(BOUNDED, reach, partial(progress.job_progress_harness, cycles=cycles))
@@ -56,7 +62,11 @@ def properties_of_jobs(block: str, config: CduConfig) -> list[Property]:
     statement = "Jobs have as many beats as they say, in order, whatever the input" + (
         ", and words the mode and the bank of their jobs." if tagged else "."
     )
+    counted = partial(probed, block, config, value_counts.probes(config))
+    counts = partial(value_counts.counts_harness, config=config, modes=modes)
+    found = [Property(block, "counts", _COUNTS, counted, Sby(INDUCTION, 1, counts))]
     return [
+        *(found if any(mode.has_scales for mode in modes) else []),
         Property(block, "progress", moves("a transfer happens", cycles), made, progresses),
         Property(block, "jobs", statement, made, Sby(BOUNDED, 14, jobs)),
     ]
