@@ -40,6 +40,8 @@ from cdu_verif.simulation.ports import Ports, unpack_rows
 
 #: Cycles that a part may take at the beginning until its lanes have found their turns.
 _START = 12
+#: Blocks in which classes follow each other, for each one over which the rate is measured: all of them in a bench.
+_PATHS = 5
 
 
 class _Parts(JobCases[list[StreamBlock]]):
@@ -197,6 +199,11 @@ class _Coders(_Parts):
         return {
             name: jobs for name, jobs in super().corner_jobs(config, rng).items() if self.decoder or name != "any_bytes_of_gmc"
         }
+
+    def steady_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[list[StreamBlock]]]:
+        """Return the jobs of all parts, and a job of GMC in which the classes of a column follow all others."""
+        paths = gmc.class_paths(rng)[: _PATHS * blocks]
+        return {**super().steady_jobs(config, rng, blocks), "classes_of_gmc": [gmc.job(paths)]}
 
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[StreamBlock]]) -> Case:
         """Return a case with slices in and rows out, or reversed."""
