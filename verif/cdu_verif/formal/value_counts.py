@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth.lib.data import StructLayout
 from cdu.parts.streams import BEATS_BITS
 from cdu.values.window_plan import RUN_BITS, WindowPlan, window_places
@@ -44,7 +46,7 @@ def probes(config: CduConfig) -> dict[str, int]:
     return found
 
 
-def counts_harness(device: BoundDevice, config: CduConfig, modes: list[Mode]) -> str:
+def counts_harness(device: BoundDevice, config: CduConfig, modes: Sequence[Mode]) -> str:
     """Return a harness for the counters of the windows of scales and of the tiles; ``modes`` are those of the jobs."""
     blocks = mask(mode for mode in modes if mode.has_zvc or mode.in_tiles)
     tiles = mask(mode for mode in modes if mode.in_tiles)
