@@ -169,7 +169,10 @@ def with_clock(unit: OffloadUnit, report: Path) -> OffloadUnit:
     figures = _json(report, "--synth").get("blocks", {}).get("array")
     if figures is None:
         raise UserError(f"--synth {report} has no block array: run cdu synth --block array")
-    return replace(unit, clock_hz=1e9 / figures["critical_path_ns"])
+    try:
+        return replace(unit, clock_hz=1e9 / figures["critical_path_ns"])
+    except (KeyError, TypeError, ZeroDivisionError):
+        raise UserError(f"--synth {report} has no critical path of block array: give that of cdu synth --block array") from None
 
 
 def _json(path: Path, option: str) -> dict[str, Any]:

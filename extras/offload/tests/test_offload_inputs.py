@@ -162,6 +162,10 @@ def test_clock_of_a_synth_report(tmp_path):
     path.write_text(json.dumps({"blocks": {"dct": {"critical_path_ns": 1.25}}}))
     with pytest.raises(UserError, match="no block array"):
         unit.with_clock(array, path)
+    for damaged in ({}, {"critical_path_ns": 0}, {"critical_path_ns": None}, 3):
+        path.write_text(json.dumps({"blocks": {"array": damaged}}))
+        with pytest.raises(UserError, match="no critical path of block array"):
+            unit.with_clock(array, path)
     path.write_text("[]")
     with pytest.raises(UserError, match=r"no report\.json"):
         unit.with_clock(array, path)

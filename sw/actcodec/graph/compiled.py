@@ -27,7 +27,7 @@ from actcodec.graph.plan import TooLittleError, table
 from actcodec.graph.segments import Roles, compile_in_parts
 from actcodec.graph.survey import Survey
 from actcodec.graph.torch_private import CompilerError, check_version, inductor, notices_hooks, partitioner
-from actcodec.training.selection import check_model
+from actcodec.training.selection import check_model, check_shapes
 
 #: Formats to choose among under a budget, from the finest to the coarsest.
 FORMATS = ("int16", "int8", "int6", "int5", "int4-group", "int4")
@@ -151,6 +151,7 @@ def _checked(model: Any, policy: Any, budget: Any, step: Any, recompute: Any, pa
         raise UserError("a budget is given without a step to measure: give step=, a function that runs forward and backward")
     if not is_real(budget) or not 0 < budget < inf:
         raise UserError(f"a budget of {budget!r} bytes is not allowed: give a number of bytes, or a share of the peak up to 1")
+    check_shapes(model)
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise UserError("a budget is given for a model that trains no parameter: give a policy alone")
     return names
@@ -247,14 +248,24 @@ def _call_by(model: nn.Module, call: Callable[..., Any] | None) -> None:
     """Let a call stand for calls of a model, or run the model as it is written.
 
     A compiler of what is around the model would go straight to a forward of the class. With one of the object it comes to the
-    call, which :class:`Fallback` bars it from.
+    call, which :class:`Fallback` bars it from. Copies of the model, which run as it is written, go without that forward, since
+    that of a shallow copy would run the model itself.
     """
     model._compiled_call_impl = call
     own = vars(model).get("forward")
     if call is not None and own is None:
         vars(model)["forward"] = MethodType(type(model).forward, model)
+        vars(model)["__getstate__"] = partial(_state_of_copy, model)
     elif call is None and isinstance(own, MethodType) and own.__func__ is type(model).forward:
         del model.forward
+        vars(model).pop("__getstate__", None)
+
+
+def _state_of_copy(model: nn.Module) -> Any:
+    """Return what a copy or a pickle of a compiled model takes over."""
+    state = type(model).__getstate__(model)  # type: ignore[no-untyped-call]
+    own = ("forward", "__getstate__")
+    return {name: value for name, value in state.items() if name not in own} if isinstance(state, dict) else state
 
 
 def _compiled_call(model: nn.Module, backend: Callable[..., Any]) -> Callable[..., Any]:

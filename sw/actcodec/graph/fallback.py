@@ -10,12 +10,14 @@ from typing import Any
 import torch
 from cdu_tools.errors import UserError
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from actcodec.graph.formats import format_of
 from actcodec.graph.integers import Integers
 from actcodec.graph.partition import KEEP
 from actcodec.graph.torch_private import CompilerError, compiles_recurrent_layers
 from actcodec.training import compress_activations
+from actcodec.training.selection import check_shapes
 
 
 class NotCompiledWarning(UserWarning):
@@ -113,7 +115,9 @@ def reason(error: BaseException) -> str:
 
 
 def state_of(model: nn.Module) -> Callable[[], None]:
-    """Return a function that puts back buffers and random numbers as they are now."""
+    """Return a function that puts back buffers and random numbers as they are now; UserError for buffers without shapes."""
+    if any(map(is_lazy, model.buffers())):
+        check_shapes(model)
     buffers = {buffer: buffer.clone() for buffer in model.buffers()}
     host = torch.get_rng_state()
     devices = torch.cuda.get_rng_state_all()  # of no device, where none is used

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from cdu_tools.errors import UserError
@@ -273,8 +274,10 @@ def joint_graphs(
 ) -> tuple[fx.GraphModule, fx.GraphModule] | None:
     """Return the forward and the backward graph of ``whole(*given)``, None if nothing in it has a gradient.
 
-    ``budget`` is torch's ``activation_memory_budget``; ``partition`` makes the graphs from the joint one.
+    ``budget`` is torch's ``activation_memory_budget``; ``partition`` makes the graphs from the joint one. Fake tensors that
+    ``whole`` reads and is not given are buffers of the graphs, which torch refuses elsewhere.
     """
+    import torch._dynamo.utils as dynamo
     import torch._functorch.config as functorch
     from torch._functorch.aot_autograd import aot_function
     from torch._inductor.virtualized import V
@@ -297,7 +300,8 @@ def joint_graphs(
         keep_inference_input_mutations=True,
     )
     options = {"activation_memory_budget": budget, "enable_autograd_cache": False}
-    with mode, V.set_fake_mode(mode), functorch.patch(options), suppress(_TracedError):
+    allowed = patch.object(dynamo, "assert_no_fake_params_or_buffers", lambda graph: None)
+    with mode, V.set_fake_mode(mode), functorch.patch(options), allowed, suppress(_TracedError):
         compiled(*given)
     return pairs[0] if pairs else None
 

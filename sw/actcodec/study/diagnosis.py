@@ -31,7 +31,7 @@ from actcodec.saved.statistics import Statistics, TensorRecord, ratio_text, text
 from actcodec.study.replay import Replay, StepRecorder
 from actcodec.study.step_script import checked_loss
 from actcodec.training.activation_compression import UncodedWarning, compress_activations
-from actcodec.training.selection import check_model
+from actcodec.training.selection import check_model, check_shapes
 
 
 @dataclass(frozen=True)
@@ -208,6 +208,7 @@ class Passes:
 
     def __init__(self, model: nn.Module, step: Callable[[], Tensor]) -> None:
         check_model(model)
+        check_shapes(model)
         if not callable(step):
             raise UserError(f"the step is a {type(step).__name__}: give a function without arguments that returns the loss")
         self._model, self._step = model, step

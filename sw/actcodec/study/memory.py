@@ -268,7 +268,10 @@ def _compiled(subject: Subject, count: int | None, optimizer: str, budget: float
         forward, backward = traced(model, lambda *given: checked_loss(subject.loss(*given)), data, subject.mode, budget=budget)
         timeline = peak_of(forward.graph, backward.graph, workspace=on_cpu)
         states, update = (0, 0) if make is None else _update(make, model)
-    state = _bytes([*model.parameters(), *model.buffers(), *(one for one in data if isinstance(one, Tensor))]) + states
+    there = [*model.parameters(), *model.buffers(), *(one for one in data if isinstance(one, Tensor))]
+    if subject.entered:  # what the step reads and is not given, an existing batch
+        there += [*forward.buffers(), *backward.buffers()]
+    state = _bytes(there) + states
     worst, graph = timeline.worst, forward.graph if timeline.worst.phase == FORWARD else backward.graph
     place = StoragePlace(worst.phase, module_of(next(node for node in graph.nodes if node.name == worst.node)), worst.node)
     if update > timeline.peak:

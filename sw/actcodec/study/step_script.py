@@ -6,6 +6,7 @@ import runpy
 import traceback
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,13 @@ def names_of(script: Path, how: str = "") -> dict[str, Any]:
 def _going_on(script: Path, step: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(step)
     def run(*given: Any) -> Any:
+        try:
+            signature(step).bind(*given)
+        except TypeError as error:
+            raise UserError(
+                f"step() of {script} does not take what it is given, {len(given)} values ({error}): cdu memory gives it "
+                "those of batch(count), if there is one, and cdu check none"
+            ) from None
         try:
             return step(*given)
         except SystemExit:

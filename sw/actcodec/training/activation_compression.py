@@ -26,7 +26,7 @@ from actcodec.saved.statistics import Statistics
 from actcodec.saved.untraced import stop_tracing, untraced
 from actcodec.training.compression import LEAST_BYTES, RAISE, SATURATE, Compression, Limits, check_switch
 from actcodec.training.hooks import Hooks, in_checkpoint
-from actcodec.training.selection import ModuleSelection
+from actcodec.training.selection import ModuleSelection, check_shapes
 from actcodec.training.session import Session
 
 _DEFEATS_CHECKPOINT = (
@@ -203,6 +203,7 @@ class ActivationCompression(ContextDecorator):
     def __enter__(self) -> Statistics:
         """Start to compress tensors that this thread saves. Returns the statistics, which grow as tensors are saved."""
         stop_tracing()
+        check_shapes(self._model)
         if in_checkpoint():
             warnings.warn(_DEFEATS_CHECKPOINT, stacklevel=2)
         compression = Compression(self.policy, self._limits, measure_error=self._measure_error, strict=self._strict)

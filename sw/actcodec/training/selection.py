@@ -8,12 +8,23 @@ from fnmatch import fnmatchcase
 
 from cdu_tools.errors import UserError
 from torch import nn
+from torch.nn.modules.lazy import LazyModuleMixin
 
 
 def check_model(model: object) -> None:
     """Raise UserError for anything but an ``nn.Module``."""
     if not isinstance(model, nn.Module):
         raise UserError(f"a {type(model).__name__} is no model: give an nn.Module")
+
+
+def check_shapes(model: nn.Module) -> None:
+    """Raise UserError for a module that finds the shapes of its parameters in its first call, which has not been."""
+    for name, module in model.named_modules():
+        if isinstance(module, LazyModuleMixin) and module.has_uninitialized_params():  # type: ignore[misc]
+            raise UserError(
+                f"{name or 'the model'}, an nn.{type(module).__name__}, finds the shapes of its parameters in its first call: "
+                "call the model once before it is compressed"
+            )
 
 
 class ModuleSelection:

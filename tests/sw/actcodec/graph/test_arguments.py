@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import actcodec
 import pytest
 import torch
@@ -14,6 +17,17 @@ pytestmark = pytest.mark.usefixtures("graphs")
 def make():
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 64))
+
+
+class Scaled(nn.Module):
+    """A product with an attribute of the model."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = 1.0
+
+    def forward(self, x):
+        return self.scale * x
 
 
 def step():
@@ -120,6 +134,21 @@ def test_a_handle_closes_its_own_call_alone():
     assert model._compiled_call_impl is None
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_is_a_model_of_its_own_that_runs_as_it_was_written(copied):
+    x = torch.ones(2, 4)
+    model = Scaled()
+    handle = actcodec.compiled(model, "int8")
+    again = copied(model)
+    assert not {"forward", "__getstate__"} & vars(again).keys()
+    again.scale = 3.0
+    assert torch.equal(again(x), 3 * x)
+    assert torch.equal(model(x), x)
+    handle.close()
+    assert not {"forward", "__getstate__"} & vars(model).keys()
+    assert torch.equal(again(x), 3 * x)
+
+
 def test_a_hook_that_comes_later_runs():
     model, x = make(), torch.randn(128, 64)
     handle = actcodec.compiled(model, "int8")
@@ -140,3 +169,24 @@ def test_models_of_hooks_and_selections_are_checked():
     ):
         with pytest.raises(UserError, match=said):
             actcodec.compress_activations(*arguments[:2], **dict.fromkeys(arguments[2:]))
+
+
+def test_a_model_without_shapes_is_one_sentence():
+    model, x = nn.Sequential(nn.LazyLinear(8), nn.LazyBatchNorm1d()), torch.randn(16, 4)
+    context, handles = actcodec.compress_activations(model, "sfpr"), []
+    said = "0, an nn.LazyLinear, finds the shapes of its parameters in its first call: call the model once before"
+    for does in (
+        context.enable,
+        lambda: handles.append(actcodec.compiled(model, "int8")) or model(x),
+        lambda: actcodec.compiled(model, budget=0.9, step=step),
+        lambda: actcodec.check(model, lambda: model(x).square().mean(), ["sfpr"]),
+    ):
+        with pytest.raises(UserError, match=said):
+            does()
+    for handle in reversed(handles):
+        handle.close()
+    model(x)
+    with context:
+        loss = model(x).square().mean()
+    loss.backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())

@@ -266,6 +266,31 @@ def test_a_step_without_a_loss_is_one_sentence(policy, does, said, tmp_path):
         predict(of_script(script), policy)
 
 
+@pytest.mark.parametrize("policy", ["none", "compiled", "compiled-int8"])
+def test_a_batch_of_the_file_counts_as_one_that_is_given(policy, tmp_path):
+    """Data that the step reads by itself, a part of them here, are there before it, as those of ``batch`` are."""
+    layers = "import torch\nmodel = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64))\n"
+    data = "x = torch.rand(256, 64)\n"
+    texts = (
+        "def step(): return model(x[:128]).square().mean()\n",
+        "def step(x): return model(x).square().mean()\ndef batch(count): return (x[:128],)\n",
+    )
+    found = []
+    for number, text in enumerate(texts):
+        script = tmp_path / f"own{number}.py"
+        script.write_text(layers + data + text)
+        found.append(predict(of_script(script), policy))
+    assert found[0] == found[1]
+    assert found[0].state == 4 * (2 * 65 * 64 + 256 * 64)
+
+
+def test_a_step_that_takes_what_it_is_not_given_is_one_sentence(tmp_path):
+    script = tmp_path / "own.py"
+    script.write_text("import torch\nmodel = torch.nn.Linear(4, 4)\ndef step(x): return model(x).mean()\n")
+    with pytest.raises(UserError, match=r"step\(\) of .*own\.py does not take what it is given, 0 values \(missing a .*'x'\)"):
+        predict(of_script(script))
+
+
 def test_a_step_that_reads_values_and_a_batch_that_cannot_change_are_refused(tmp_path):
     script = tmp_path / "own.py"
     script.write_text(
