@@ -282,7 +282,7 @@ CHANNEL = (
         Access.RW,
         "Checksum behind the payload.",
         (Field("present", 0, 1, "the payload's CRC-32, least significant byte first, which PAYLOAD_BYTES does not count"),),
-        option="payload_crc",
+        options=("payload_crc",),
     ),
     Register(
         "MX_CODING",
@@ -320,7 +320,7 @@ CHANNEL = (
                 "records wait until they are taken, and START until there is room; 0: all are thrown away",
             )
         ),
-        option="completions",
+        options=("completions", "dma_bits"),
     ),
     Register(
         "COMPLETION",
@@ -336,7 +336,7 @@ CHANNEL = (
                 "records that wait; at 0 the registers of records read 0",
             ),
         ),
-        option="completions",
+        options=("completions", "dma_bits"),
     ),
     Register(
         "COMPLETION_BYTES",
@@ -344,7 +344,7 @@ CHANNEL = (
         Access.RO,
         "Oldest record: bytes of the payload that crossed the packed port.",
         number(REGISTER_BITS, "without a CRC, modulo 2\\*\\*32"),
-        option="completions",
+        options=("completions", "dma_bits"),
     ),
     Register(
         "COMPLETION_ERRORS",
@@ -356,7 +356,7 @@ CHANNEL = (
             for place, (name, _) in enumerate(ERROR_FLAGS)
             if name in JOB_ERRORS
         ),
-        option="completions",
+        options=("completions", "dma_bits"),
     ),
     Register(
         "COMPLETION_NEXT",
@@ -364,7 +364,7 @@ CHANNEL = (
         Access.WO,
         "Goes to the next record.",
         flags(("take", "the oldest record has been read, if there is one")),
-        option="completions",
+        options=("completions", "dma_bits"),
     ),
     Register(
         "JOBS_DONE",

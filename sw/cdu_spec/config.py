@@ -16,6 +16,7 @@ from cdu_spec.config_rules import (
     COMPLETIONS,
     COUNTER_BITS,
     DMA_BITS,
+    DMA_JOBS,
     DMA_WORDS,
     DUPLEX,
     MAX_CDUS,
@@ -353,6 +354,11 @@ class CduConfig:
         """Bytes of the longest packed block, rounded up to a multiple of 8."""
         longest = max((mode.max_block_bytes for mode in self.built_modes if mode not in _PAST_CDUS), default=BLOCK_SIDE)
         return -(-longest // 8) * 8
+
+    @property
+    def ledger_jobs(self) -> int:
+        """Jobs whose errors each direction keeps apart: ``completions``, or those that a DMA engine has under way; 0: none."""
+        return DMA_JOBS if self.dma_bits else self.completions
 
     @property
     def reset_port(self) -> str:

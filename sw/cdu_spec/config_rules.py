@@ -25,6 +25,8 @@ DMA_BITS = (0, 64, 128, 256, 512)
 DMA_WORDS = (64, 128, 256, 512)
 #: Allowed numbers of completion records per direction; 0 leaves records out.
 COMPLETIONS = (0, 4, 8, 16, 32)
+#: Jobs of a direction that a DMA engine has in the unit at a time.
+DMA_JOBS = 2
 #: Ports that may have their own clocks (:data:`~cdu_spec.ports.CLOCKED_PORTS`).
 OWN_CLOCKS = ("registers", "values", "packed")
 #: Ports of the reset by its active level: AXI's own name where it is low.

@@ -133,9 +133,9 @@ class Register:
 
     ``offset`` counts bytes from the start of the block. ``channels`` names the channels that have the register (ignored in
     the global block). The values of ``configured`` registers depend on the configuration (:func:`read_only_values`). With
-    ``modes`` the register exists in units that have at least one of them, with ``coder`` in units that have it, with ``option``
-    in those whose parameter of that name is not 0. Bits outside the fields read 0; a write to them is ignored in registers of
-    flags, and refused if it would cut off a number (:meth:`takes`).
+    ``modes`` the register exists in units that have at least one of them, with ``coder`` in units that have it, with
+    ``options`` in those where a parameter of one of these names is not 0. Bits outside the fields read 0; a write to them is
+    ignored in registers of flags, and refused if it would cut off a number (:meth:`takes`).
     """
 
     name: str
@@ -148,13 +148,13 @@ class Register:
     configured: bool = False
     modes: tuple[Mode, ...] = ()
     coder: Coder | None = None
-    option: str = ""
+    options: tuple[str, ...] = ()
 
     def exists_in(self, config: CduConfig) -> bool:
         """Return whether a unit of this configuration has the register."""
         if self.coder is not None and self.coder not in config.built_coders:
             return False
-        if self.option and not getattr(config, self.option):
+        if self.options and not any(getattr(config, option) for option in self.options):
             return False
         return not self.modes or not set(self.modes).isdisjoint(config.built_modes)
 

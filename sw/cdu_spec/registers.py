@@ -172,7 +172,7 @@ def read_only_values(config: CduConfig) -> dict[str, int]:
             packed_bytes=config.packed_bytes,
             duplex=DUPLEX.index(config.duplex),
             payload_crc=config.payload_crc,
-            completions=config.completions,
+            completions=config.ledger_jobs,
         ),
         "NUMBERS": _BY_NAME["NUMBERS"].pack(
             value_format=config.dtype,

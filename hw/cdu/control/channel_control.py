@@ -60,7 +60,7 @@ class ChannelPorts(wiring.Signature):
     ``values``, ``packed``
         Number of values (bytes) transferred at the uncompressed (packed) port in this cycle.
     ``findings``
-        :class:`~cdu.control.error_places.Findings`; only in units with ``completions``.
+        :class:`~cdu.control.error_places.Findings`; only in units with a ledger.
     ``progress``
         The path is active elsewhere, or the channel waits for its turn: the watchdog does not count this cycle.
     """
@@ -69,7 +69,7 @@ class ChannelPorts(wiring.Signature):
         expected: dict[str, Any] = {"expected_length": Out(ExpectedLength())} if channel is Channel.DECOMPRESS else {}
         if config.payload_crc:
             expected["has_crc"] = Out(1)
-        if config.completions:
+        if config.ledger_jobs:
             expected["findings"] = In(Findings(config, channel))
         super().__init__(
             {
@@ -265,7 +265,7 @@ class ChannelControl(wiring.Component):
         busy = Signal()
         ended = Signal()
         ends, room = unit.job_done & busy & ~unit.abort, unit.room & (under_way != MAX_JOBS)
-        if self.config.completions:
+        if self.config.ledger_jobs:
             ledger = self._ledger(m, registers, start, job, ends)
             ends, room = ledger.ended, room & ledger.room
         m.d.comb += [

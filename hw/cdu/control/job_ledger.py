@@ -29,7 +29,7 @@ class JobLedger(wiring.Component):
     Parameters
     ----------
     config
-        ``completions``, the entries of the ring, and the parameters that :func:`~cdu.control.error_places.places` depends on.
+        ``ledger_jobs``, the entries of the ring, and the parameters that :func:`~cdu.control.error_places.places` depends on.
     channel
         The direction.
 
@@ -79,7 +79,7 @@ class JobLedger(wiring.Component):
     errors: Any
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
-        self.depth, self.channel = config.completions, channel
+        self.depth, self.channel = config.ledger_jobs, channel
         self._modes = config.built_modes
         self.places = places(config, channel)
         self.flags = sorted({flag for place in self.places.values() for flag in place.flags})

@@ -77,7 +77,7 @@ class CduDma(wiring.Component):
         m = Module()
         rings = {channel: Ring(self.config, channel) for channel in Channel}
         m.submodules.registers = registers = DmaRegisters(rings[Channel.COMPRESS].signature)
-        m.submodules.bridge = bridge = RegisterBridge(1 + 2 * len(rings))
+        m.submodules.bridge = bridge = RegisterBridge(1 + Ring.accesses * len(rings))
         # A ring has a reader of data, one of scales, a writer of data; both take turns at a writer of records.
         record_words = 1 + -(-(COMPLETION_BYTES - 1) // self.size)  # one may begin within a word
         # The first of all reads what is to be compressed
@@ -123,7 +123,7 @@ class CduDma(wiring.Component):
             connect(m, ring.scales, scale_sender.i)
             connect(m, receiver.o, ring.output)
         # Jobs under way go before the next ones, these before the host
-        sides = [*(ring.access[0] for ring in rings.values()), *(ring.access[1] for ring in rings.values()), registers.access]
+        sides = [*(ring.access[number] for number in range(Ring.accesses) for ring in rings.values()), registers.access]
         for side, access in zip(sides, bridge.access, strict=True):
             connect(m, side, access)
         return m

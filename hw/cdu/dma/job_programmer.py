@@ -20,7 +20,7 @@ from cdu.dma.records import Planned, runs
 
 
 class JobProgrammer(wiring.Component):
-    """Writes everything of a job but its START; the shift table goes to the bank that the job before has not.
+    """Write everything of a job but its START; the shift table goes to the bank that the job before has not.
 
     Parameters
     ----------
@@ -36,16 +36,19 @@ class JobProgrammer(wiring.Component):
         taken with the transfer at ``o``.
     access
         :data:`~cdu.bus.axi_lite.AccessPort`.
+    full
+        The unit has two jobs, with a bank each.
     """
 
     i: stream.Interface
     o: stream.Interface
     access: Any
+    full: Signal
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.config, self.channel = config, channel
         jobs = stream.Signature(Planned())
-        super().__init__({"i": In(jobs), "o": Out(jobs), "access": Out(AccessPort)})
+        super().__init__({"i": In(jobs), "o": Out(jobs), "access": Out(AccessPort), "full": In(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -74,7 +77,7 @@ class JobProgrammer(wiring.Component):
                 with m.If(runs(planned)):
                     m.next = "WRITE"
             with m.State("WRITE"):
-                m.d.comb += self.access.active.eq(1)
+                m.d.comb += self.access.active.eq((step < common) | ~self.full)
                 with m.If(self.access.done):
                     m.d.sync += step.eq(step + 1)
                     with m.If(last):
@@ -93,6 +96,7 @@ class JobProgrammer(wiring.Component):
         m.d.comb += [mode["mode"].eq(descriptor["mode"]), mode["bank"].eq(bank), mode["scales"].eq(ScaleSource.PORT)]
         found: list[tuple[Value | int, Any]] = [(self._word("MODE"), mode.as_value())]
         found += [(self._word(name), counts[name.lower()]) for name in ("BEATS", "ROW_BEATS", "CHANNEL_ROWS")]
+        found.append((self._word("COMPLETION_KEEP"), register("COMPLETION_KEEP").pack(keep=1)))
         if self.config.has_gmc:
             coding: Any = Signal(layout(register("CODING")))
             m.d.comb += [coding["coder"].eq(descriptor["coder"]), coding["point"].eq(descriptor["point"])]

@@ -164,17 +164,23 @@ def runs(planned: Any) -> Value:
 class Ended(data.StructLayout):
     """A job that the unit has ended, or that it was never given.
 
-    ``written``: its result goes to memory and the writer's result follows; ``cycles`` since its START.
+    ``started``: the unit has accepted it, so that its result goes to memory and the writer's result follows.
     """
 
     def __init__(self) -> None:
         super().__init__(
             {
                 **{"address": MEMORY_ADDRESS_BITS, "job": REGISTER_BITS, "tag": REGISTER_BITS, "errors": Errors()},
-                **{"unit_errors": REGISTER_BITS, "cycles": REGISTER_BITS},
-                **dict.fromkeys(("nowhere", "failed", "written"), 1),
+                **{"unit_errors": REGISTER_BITS},
+                **dict.fromkeys(("nowhere", "failed", "started"), 1),
             }
         )
+
+
+def ran(ended: Any) -> Value:
+    """Return whether an :class:`Ended` job could be run, as :func:`runs`, as long as it has errors of its descriptor only."""
+    could: Value = ~ended["failed"] & ~ended["errors"].as_value().any()
+    return could
 
 
 class Outcome(data.StructLayout):

@@ -10,19 +10,21 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
+from cdu_spec.config_rules import DMA_JOBS
 from cdu_spec.dma import MAX_RING_LOG2, MEMORY_ADDRESS_BITS
 from cdu_spec.ports import scale_port_bytes
 from cdu_spec.register_types import REGISTER_BITS, Channel
 
 from cdu.bus.axi_lite import AccessPort
 from cdu.dma.descriptor_fetch import DescriptorFetch
+from cdu.dma.job_ender import JobEnder
 from cdu.dma.job_feeder import JobFeeder
 from cdu.dma.job_finisher import JobFinisher
 from cdu.dma.job_planner import JobPlanner
 from cdu.dma.job_programmer import JobProgrammer
-from cdu.dma.job_runner import JobRunner
+from cdu.dma.job_starter import JobStarter
 from cdu.dma.memory_writer import WriteResult
-from cdu.dma.packet_gate import PacketGate
+from cdu.dma.packet_gate import PacketGate, Passage
 from cdu.dma.read_master import burst_streams
 from cdu.dma.record_writer import RecordWriter
 from cdu.dma.scale_walk import ScaleWalk
@@ -30,6 +32,7 @@ from cdu.dma.scale_words import ScaleWords
 from cdu.dma.segments import Segment
 from cdu.dma.tensor_walk import TensorWalk
 from cdu.parts.register_slice import register_slice
+from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.width_converter import Bytes, WidthConverter
 from cdu.words import value_bytes
 
@@ -37,9 +40,9 @@ from cdu.words import value_bytes
 class Ring(wiring.Component):
     """Run the jobs of a ring in order.
 
-    While a job is in progress the next descriptor is fetched, checked, and written to the unit's registers, and its reads
-    begin. It has its START when all words of the job before are in the unit, and its words pass when the unit is done with
-    that job, whose result may still be on its way to memory.
+    The unit has two jobs at a time, so that the words of one follow those of the other without a gap. Meanwhile the next
+    descriptor is fetched, checked, and written to the unit's registers, its reads begin, and the result of the job before the
+    two may still be on its way to memory.
 
     Parameters
     ----------
@@ -57,7 +60,7 @@ class Ring(wiring.Component):
     bad_tail, beyond
         Errors of :class:`~cdu.dma.descriptor_fetch.DescriptorFetch`.
     access
-        :data:`~cdu.bus.axi_lite.AccessPort` to the unit's registers: for the job in progress, and for the next one.
+        :data:`~cdu.bus.axi_lite.AccessPort` to the unit's registers: to end a job, to start one, to write one (array).
     read_segments, read, read_result
         Streams of readers: of data, of scales.
     bursts, answer, answer_data, answer_failed
@@ -95,8 +98,8 @@ class Ring(wiring.Component):
     scales: stream.Interface
     output: stream.Interface
 
-    #: Number of readers and writers of a ring.
-    readers, writers = 2, 2
+    #: Number of readers and writers of a ring, and of its ends of the unit's registers.
+    readers, writers, accesses = 2, 2, 3
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.config, self.channel, self.size = config, channel, config.dma_bits // 8
@@ -114,7 +117,7 @@ class Ring(wiring.Component):
                 "head": Out(REGISTER_BITS),
                 "busy": Out(1),
                 **dict.fromkeys(("done", "lost", "unknown", "bad_tail", "beyond"), Out(1)),
-                "access": Out(AccessPort).array(2),
+                "access": Out(AccessPort).array(self.accesses),
                 "read_segments": Out(segments).array(self.readers),
                 "read": In(words).array(self.readers),
                 "read_result": In(stream.Signature(1)).array(self.readers),
@@ -134,22 +137,28 @@ class Ring(wiring.Component):
         m.submodules.planner = planner = JobPlanner(self.config, self.channel)
         m.submodules.feeder = feeder = JobFeeder(self.config, self.channel)
         m.submodules.programmer = programmer = JobProgrammer(self.config, self.channel)
-        m.submodules.runner = runner = JobRunner(self.config, self.channel)
+        m.submodules.starter = starter = JobStarter(self.config, self.channel)
+        m.submodules.ender = ender = JobEnder(self.channel)
         m.submodules.finisher = finisher = JobFinisher()
         m.submodules.records = records = RecordWriter(self.size)
-        stages: Sequence[Any] = (fetch, planner, feeder, programmer, runner, finisher, records)
+        stages: Sequence[Any] = (fetch, planner, feeder, programmer, starter, ender, finisher, records)
         for before, after in pairwise(stages):
             connect(m, before.o, after.i)
-        connect(m, runner.access, flipped(self.access[0]))
-        connect(m, programmer.access, flipped(self.access[1]))
+        for stage, access in zip((ender, starter, programmer), self.access, strict=True):
+            connect(m, stage.access, flipped(access))
+        m.d.comb += [
+            programmer.full.eq(starter.working & ender.in_unit),
+            finisher.started.eq(starter.started),
+            finisher.withdrawn.eq(starter.withdrawn),
+        ]
 
         # The walks over memory, and the movers of data
         m.submodules.tensor = tensor = TensorWalk(self.config, self.channel)
         m.submodules.scale_walk = scale_walk = ScaleWalk(self.config)
         connect(m, feeder.scales, scale_walk.job)
         compresses = self.channel is Channel.COMPRESS
-        connect(m, feeder.data if compresses else runner.target, tensor.job)
-        first, second = (tensor.o, runner.target) if compresses else (feeder.data, tensor.o)
+        connect(m, feeder.data if compresses else starter.target, tensor.job)
+        first, second = (tensor.o, starter.target) if compresses else (feeder.data, tensor.o)
         for source, ours in (
             (first, self.read_segments[0]),
             (scale_walk.o, self.read_segments[1]),
@@ -167,12 +176,13 @@ class Ring(wiring.Component):
         ):
             connect(m, flipped(ours), sink)
 
-        self._words(m, feeder, runner, finisher)
-        self._ring(m, fetch, runner, finisher, records)
+        connect(m, feeder.result, ender.read)
+        self._words(m, starter, ender)
+        self._ring(m, fetch, (fetch, starter, ender, finisher), records)
         return m
 
-    def _words(self, m: Module, feeder: JobFeeder, runner: JobRunner, finisher: JobFinisher) -> None:
-        """Convert words of memory to words of the unit, which pass when their job may have them, and words of results back."""
+    def _words(self, m: Module, starter: JobStarter, ender: JobEnder) -> None:
+        """Convert words of memory to words of the unit, which pass when their job has its START, and words of results back."""
         m.submodules.to_unit = to_unit = WidthConverter(self.size, self._input)
         m.submodules.to_scales = to_scales = ScaleWords(self.config, self.size)
         m.submodules.of_unit = of_unit = WidthConverter(self._output, self.size)
@@ -188,23 +198,19 @@ class Ring(wiring.Component):
             m.submodules[f"{name}_gate"] = gate = PacketGate(size)
             connect(m, words, gate.i)
             connect(m, gate.o, flipped(ours))
-            m.d.comb += [
-                gate.opens.eq(runner.opens[number]),
-                gate.drops.eq(runner.drops[number]),
-                runner.ends[number].eq(gate.ends),
-            ]
-        connect(m, feeder.result, runner.read)
+            m.submodules[f"{name}_passages"] = passages = StreamFifo(Passage(), DMA_JOBS)
+            connect(m, starter.passages[number], passages.i)
+            connect(m, passages.o, gate.passages)
         result = self.output
         m.d.comb += [
-            to_scales.wide.eq(runner.wide),
-            runner.given.eq(result.valid & result.ready & result.payload["last"]),
-            runner.stored.eq(finisher.written.valid & ~finisher.working),
+            to_scales.wide.eq(passages.o.payload["wide"]),
+            ender.given.eq(result.valid & result.ready & result.payload["last"]),
         ]
         connect(m, flipped(self.output), of_unit.i)
         connect(m, of_unit.o, to_memory.i)
         connect(m, to_memory.o, flipped(self.write[0]))
 
-    def _ring(self, m: Module, fetch: DescriptorFetch, runner: JobRunner, finisher: JobFinisher, records: RecordWriter) -> None:
+    def _ring(self, m: Module, fetch: DescriptorFetch, stages: Sequence[Any], records: RecordWriter) -> None:
         """Join the fetch of descriptors and the writer of records to the registers of the ring; ``head`` counts records."""
         m.d.comb += [
             fetch.enable.eq(self.enable & ~self.halt),
@@ -213,7 +219,7 @@ class Ring(wiring.Component):
             fetch.ring_log2.eq(self.ring_log2),
             fetch.tail.eq(self.tail),
             *(getattr(fetch, name).eq(getattr(self, name)) for name in ("answer", "answer_data", "answer_failed")),
-            self.busy.eq(Cat(fetch.working, runner.working, finisher.working).any()),
+            self.busy.eq(Cat(stage.working for stage in stages).any()),
             fetch.rewind.eq(~self.enable & ~self.busy),
             self.done.eq(records.done),
             self.lost.eq(records.lost),

@@ -124,7 +124,7 @@ class CduArray(wiring.Component):
             m.d.sync += channel.port_events["keep"].eq(
                 ends.receiver.bad_keep | partial_beat | ends.scale_receiver.bad_keep | partial_scale
             )
-            if self.config.completions:
+            if self.config.ledger_jobs:
                 data, given = Port(ends.receiver, partial_beat), Port(ends.scale_receiver, partial_scale)
                 tell_findings(m, direction, channel, half, data, given, join_scales)
             for end in (ends.receiver, ends.scale_receiver):

@@ -69,7 +69,7 @@ class CompressionPath(DirectionPath):
         connect(m, flipped(self.job), jobs.i)
         m.d.comb += [self.events.eq(front.events), self.idle.eq(jobs.idle)]
         m.d.comb += jobs.done.eq(self.o.valid & self.o.ready & self.o.payload["last"])
-        if self.config.completions:
+        if self.config.ledger_jobs:
             m.d.comb += [
                 self.found.front.ends.eq(ends_job(front.to_alignment)),
                 self.found.front.nonfinite.eq(front.events.nonfinite),
@@ -105,7 +105,7 @@ class CompressionPath(DirectionPath):
             connect(m, turns.o, packer.turns)
             m.d.comb += [turns.i.payload.eq(in_mx), self.events.nonfinite.eq(front.events.nonfinite | mx.nonfinite)]
             takers.append((turns.i, ~bypassed))
-            if self.config.completions:
+            if self.config.ledger_jobs:
                 m.d.comb += [self.found.mx.ends.eq(ends_packet(front.mx)), self.found.mx.nonfinite.eq(mx.nonfinite)]
         if self.config.draws:
             m.submodules.seeds = seeds = StreamFifo(SEED_BITS, jobs.depth)

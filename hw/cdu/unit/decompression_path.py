@@ -81,7 +81,7 @@ class DecompressionPath(DirectionPath):
             self.events.scale_surplus.eq(back.scale_surplus),
             self.events.bad_head.eq(back.bad_head),
         ]
-        if config.completions:
+        if config.ledger_jobs:
             m.d.comb += [
                 self.found.splitter.ends.eq(unpacker.job.ready & ~unpacker.idle),
                 self.found.splitter.early_last.eq(unpacker.events.early_last),
@@ -160,7 +160,7 @@ class DecompressionPath(DirectionPath):
                 self.events.early_last.eq(unpacker.events.early_last | bypass.early_last),
                 self.events.late_last.eq(unpacker.events.late_last | bypass.late_last),
             ]
-            if config.completions:
+            if config.ledger_jobs:
                 m.d.comb += [
                     self.found.output.ends.eq(jobs.done),
                     self.found.output.early_last.eq(bypass.early_last),

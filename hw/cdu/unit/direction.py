@@ -21,7 +21,7 @@ from cdu.words import Job, JobEvents, Scale, ShiftBanks
 class DirectionPorts(wiring.Signature):
     """Ports of a direction that takes words of the layout ``i`` and gives words of the layout ``o``.
 
-    Units with ``completions`` have ``found``, the :class:`~cdu.control.error_places.Findings` that only the path sees.
+    Units with a ledger have ``found``, the :class:`~cdu.control.error_places.Findings` that only the path sees.
     """
 
     def __init__(self, config: CduConfig, channel: Channel, i: data.Layout, o: data.Layout) -> None:
@@ -34,7 +34,7 @@ class DirectionPorts(wiring.Signature):
                 "shifts": In(ShiftBanks),
                 "events": Out(JobEvents()),
                 "idle": Out(1),
-                **({"found": Out(Findings(config, channel, inside=True))} if config.completions else {}),
+                **({"found": Out(Findings(config, channel, inside=True))} if config.ledger_jobs else {}),
             }
         )
 
