@@ -128,7 +128,10 @@ _INTERRUPTS = (("job_done", "a completion record was written, or could not be"),
 #: Bits of ERRORS with which the engine halts: no descriptor is fetched until the host has cleared them.
 DMA_HALTS = ("tail", "ring", "owned")
 #: Registers that describe a ring; they may be written only while it does not run.
-RING_REGISTERS = ("RING_LOW", "RING_HIGH", "RING_SIZE")
+RING_REGISTERS = ("RING_LOW", "RING_HIGH", "RING_SIZE", "ATTRIBUTES")
+_OF_A_RING = f"{', '.join(RING_REGISTERS[:-1])} or {RING_REGISTERS[-1]}"
+#: Bits of AxUSER.
+USER_BITS = 16
 
 #: Registers of each direction of the engine.
 DMA_CHANNEL = (
@@ -157,12 +160,12 @@ DMA_CHANNEL = (
             ),
             (
                 "ring",
-                "a write to RING_LOW, RING_HIGH or RING_SIZE of a number that it does not take was refused, or the next "
+                f"a write to {_OF_A_RING} of a number that it does not take was refused, or the next "
                 f"descriptor would lie beyond 2\\*\\*{MEMORY_ADDRESS_BITS}",
             ),
             (
                 "owned",
-                "a write was refused: to RING_LOW, RING_HIGH or RING_SIZE while CONTROL.enable or STATUS.busy was 1, or to a "
+                f"a write was refused: to {_OF_A_RING} while CONTROL.enable or STATUS.busy was 1, or to a "
                 "register of this direction of the unit, which only the engine writes",
             ),
         ),
@@ -209,6 +212,18 @@ DMA_CHANNEL = (
         Access.RO,
         "How far the ring is done.",
         _number(REGISTER_BITS, "descriptors that have a record, modulo 2\\*\\*32"),
+    ),
+    Register(
+        "ATTRIBUTES",
+        0x28,
+        Access.RW,
+        "Signals of every access of this direction to memory (ARM IHI 0022).",
+        (
+            Field("cache", 0, 4, "AxCACHE; its two upper bits, to allocate, are 0 where bit 1, modifiable, is 0", reset=0b0011),
+            Field("prot", 4, 3, "AxPROT"),
+            Field("qos", 8, 4, "AxQOS"),
+            Field("user", REGISTER_BITS - USER_BITS, USER_BITS, "AxUSER"),
+        ),
     ),
 )
 

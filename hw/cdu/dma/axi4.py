@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Value
+from amaranth.hdl import Array, Cat, Module, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
-from cdu_spec.dma import MEMORY_ADDRESS_BITS
+from cdu_spec.dma import MEMORY_ADDRESS_BITS, USER_BITS, dma_register
 
 #: Bytes that no burst crosses a multiple of.
 BOUNDARY_BYTES = 4096
@@ -16,8 +16,8 @@ BOUNDARY_BYTES = 4096
 BURST_WORDS = 16
 #: Bits of an ID.
 ID_BITS = 4
-#: AxBURST: addresses go up. AxCACHE: normal memory, not cacheable, bufferable.
-_INCREMENTING, _CACHE = 1, 0b0011
+#: AxBURST: addresses go up.
+_INCREMENTING = 1
 _REQUEST = {
     "id": Out(ID_BITS),
     "addr": Out(MEMORY_ADDRESS_BITS),
@@ -26,6 +26,8 @@ _REQUEST = {
     "burst": Out(2),
     "cache": Out(4),
     "prot": Out(3),
+    "qos": Out(4),
+    "user": Out(USER_BITS),
     "valid": Out(1),
     "ready": In(1),
 }
@@ -36,6 +38,13 @@ class Burst(data.StructLayout):
 
     def __init__(self) -> None:
         super().__init__({"address": MEMORY_ADDRESS_BITS, "words": range(BURST_WORDS + 1)})
+
+
+class Attributes(data.StructLayout):
+    """Signals of a request that its ring sets: the fields of register ATTRIBUTES."""
+
+    def __init__(self) -> None:
+        super().__init__({field.name: field.width for field in dma_register("ATTRIBUTES").fields})
 
 
 def read_members(prefix: str, size: int) -> dict[str, wiring.Member]:
@@ -63,7 +72,10 @@ def join(m: Module, outer: Any, inner: Any, members: dict[str, wiring.Member]) -
 
 
 def request(m: Module, port: Any, channel: str, size: int, advance: Value, valid: Value, client: Value, burst: Any) -> None:
-    """A register stage in front of AR or AW (``channel`` with the prefix), which takes a burst when ``advance`` is high."""
+    """Add a register stage in front of AR or AW (``channel`` with the prefix), which takes a burst when ``advance`` is high.
+
+    ``port`` has the :class:`Attributes` of every client.
+    """
 
     def signal(name: str) -> Any:
         return getattr(port, f"{channel}{name}")
@@ -71,13 +83,15 @@ def request(m: Module, port: Any, channel: str, size: int, advance: Value, valid
     m.d.comb += [
         signal("size").eq(exact_log2(size)),
         signal("burst").eq(_INCREMENTING),
-        signal("cache").eq(_CACHE),
-        signal("prot").eq(0),
     ]
+    attributes = data.View(Attributes(), Array(Value.cast(one) for one in port.attributes)[client])
+    cache = attributes["cache"]
     with m.If(advance):
         m.d.sync += [
             signal("valid").eq(valid),
             signal("id").eq(client),
             signal("addr").eq(burst["address"]),
             signal("len").eq(burst["words"] - 1),
+            *(signal(name).eq(attributes[name]) for name in ("prot", "qos", "user")),
+            signal("cache").eq(Cat(cache[:2], cache[2:] & cache[1].replicate(2))),  # 4 codes of AxCACHE are reserved
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Array, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect
 from cdu_spec.config import CduConfig
@@ -93,7 +93,14 @@ class CduDma(wiring.Component):
         axi4.join(m, self, reads, axi4.read_members(MEMORY_PORT, self.size))
         axi4.join(m, self, writes, axi4.write_members(MEMORY_PORT, self.size))
         m.d.comb += self.irq.eq(registers.irq)
+        attributes = [getattr(registers, f"{channel.value}_attributes") for channel in rings]
+        m.d.comb += Value.cast(writes.attributes[-1]).eq(Array(Value.cast(one) for one in attributes)[records.client])
         for number, (channel, ring) in enumerate(rings.items()):
+            m.d.comb += [
+                *(reads.attributes[Ring.readers * number + place].eq(attributes[number]) for place in range(Ring.readers)),
+                reads.attributes[Ring.readers * len(rings) + number].eq(attributes[number]),
+                writes.attributes[number].eq(attributes[number]),
+            ]
             name, names = channel.value, PORTS[channel]
             i_bytes, o_bytes = self._bytes[channel]
             m.submodules[name] = ring

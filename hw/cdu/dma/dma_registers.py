@@ -15,6 +15,7 @@ from cdu_spec.register_types import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, 
 from cdu.bus import axi_lite
 from cdu.bus.axi_lite import AccessPort, AxiLite
 from cdu.control.register_file import RegisterFile
+from cdu.dma.axi4 import Attributes
 
 #: Bits of the number of a register of a direction, and the number of the engine's part of the address space.
 _WORD_BITS = exact_log2(DMA_CHANNEL_BYTES // REGISTER_BYTES)
@@ -35,6 +36,8 @@ class DmaRegisters(wiring.Component):
         write is passed on without its bytes, and is refused and reported likewise.
     CHANNEL_enable, CHANNEL_halt, CHANNEL_ring, CHANNEL_ring_log2, CHANNEL_tail, CHANNEL_head, CHANNEL_busy
         Signals of :class:`~cdu.dma.ring.Ring`, for both directions.
+    CHANNEL_attributes
+        Register ATTRIBUTES of both directions.
     CHANNEL_done, CHANNEL_lost, CHANNEL_unknown, CHANNEL_bad_tail, CHANNEL_beyond
         Errors of :class:`~cdu.dma.ring.Ring`, for both directions; they set bits of ERRORS and INTERRUPT_STATUS.
     irq
@@ -54,6 +57,7 @@ class DmaRegisters(wiring.Component):
             for channel in Channel
             for name in (*self.to_ring, *self.of_ring)
         }
+        members |= {f"{channel.value}_attributes": Out(Attributes()) for channel in Channel}
         super().__init__(axi_lite.members(REGISTER_PORT) | members | {"access": Out(AccessPort), "irq": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
@@ -114,6 +118,7 @@ class DmaRegisters(wiring.Component):
             port("ring").eq(registers.ring_low.as_value() | (registers.ring_high.as_value() << REGISTER_BITS)),
             port("ring_log2").eq(registers.ring_size["log2"]),
             port("tail").eq(registers.tail["value"]),
+            *(port("attributes")[name].eq(registers.attributes[name]) for name, _ in Attributes()),
             registers.head["value"].eq(port("head")),
             registers.status["busy"].eq(port("busy")),
             port("halt").eq(Cat(registers.errors[name] for name in DMA_HALTS).any()),

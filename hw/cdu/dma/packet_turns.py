@@ -7,7 +7,7 @@ from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, connect
+from amaranth.lib.wiring import In, Out, connect
 
 
 class PacketTurns(wiring.Component):
@@ -29,17 +29,21 @@ class PacketTurns(wiring.Component):
         Of each stream an array: to the clients.
     shared_NAME
         To the end that they share.
+    client
+        The client that has the other end, or had it last.
 
     The first segment of a packet waits for one cycle, and nothing else does.
     """
 
     segments: Any
     shared_result: Any
+    client: Signal
 
     def __init__(self, streams: Mapping[str, wiring.Member], clients: int) -> None:
         self.streams = streams
         ours = {name: member.array(clients) for name, member in streams.items()}
-        super().__init__(ours | {f"shared_{name}": member.flip() for name, member in streams.items()})
+        shared = {f"shared_{name}": member.flip() for name, member in streams.items()}
+        super().__init__(ours | shared | {"client": Out(range(clients))})
 
     def join(self, m: Module, end: Mapping[str, stream.Interface]) -> None:
         """Connect the end that is shared, by the names of its streams."""
@@ -51,7 +55,7 @@ class PacketTurns(wiring.Component):
         m = Module()
         count = len(self.segments)
         held = Signal()
-        client = Signal(range(count))
+        client = self.client
         has = [held & (client == number) for number in range(count)]
         for name, member in self.streams.items():
             clients, shared = getattr(self, name), getattr(self, f"shared_{name}")

@@ -54,6 +54,8 @@ class AxiReadMaster(wiring.Component):
         Of every reader (arrays).
     bursts, answer, answer_data, answer_failed
         Of every direct client (arrays; none without one); their IDs are behind those of the readers.
+    attributes
+        :class:`~cdu.dma.axi4.Attributes` of every client (array).
     m_axi_ar*, m_axi_r*
         AXI4. A word with RRESP SLVERR or DECERR passes, and the result of its packet says so.
     """
@@ -62,6 +64,7 @@ class AxiReadMaster(wiring.Component):
     o: Any
     result: Any
     bursts: Any
+    attributes: Any
 
     def __init__(
         self, size: int, words: tuple[int, ...] = (4 * BURST_WORDS, BURST_WORDS), value_bytes: int = 0, direct: int = 0
@@ -70,6 +73,7 @@ class AxiReadMaster(wiring.Component):
         members = {name: member.array(len(words)) for name, member in reader_streams(size).items()}
         if direct:
             members |= {name: member.flip().array(direct) for name, member in burst_streams(size).items()}
+        members["attributes"] = In(axi4.Attributes()).array(len(words) + direct)
         super().__init__(axi4.read_members("m_axi", size) | members)
 
     def elaborate(self, platform: object) -> Module:

@@ -144,7 +144,8 @@ class Ring(wiring.Component):
         stages: Sequence[Any] = (fetch, planner, feeder, programmer, starter, ender, finisher, records)
         for before, after in pairwise(stages):
             connect(m, before.o, after.i)
-        for stage, access in zip((ender, starter, programmer), self.access, strict=True):
+        users: Sequence[Any] = (ender, starter, programmer)
+        for stage, access in zip(users, self.access, strict=True):
             connect(m, stage.access, flipped(access))
         m.d.comb += [
             programmer.full.eq(starter.working & ender.in_unit),

@@ -48,6 +48,8 @@ class AxiWriteMaster(wiring.Component):
     -----
     segments, i, result
         Streams of every :class:`~cdu.dma.memory_writer.MemoryWriter` (arrays): the last word of a packet may be empty.
+    attributes
+        :class:`~cdu.dma.axi4.Attributes` of every writer (array).
     m_axi_aw*, m_axi_w*, m_axi_b*
         AXI4. BRESP SLVERR and DECERR are told in the result of the packet.
     """
@@ -55,13 +57,15 @@ class AxiWriteMaster(wiring.Component):
     segments: Any
     i: Any
     result: Any
+    attributes: Any
 
     def __init__(
         self, size: int, words: tuple[int, ...] = (2 * BURST_WORDS, BURST_WORDS), unanswered: int = UNANSWERED
     ) -> None:
         self.size, self.words, self.unanswered = size, words, unanswered
         self._port = axi4.write_members("m_axi", size)
-        super().__init__(self._port | {name: member.array(len(words)) for name, member in writer_streams(size).items()})
+        members = writer_streams(size) | {"attributes": In(axi4.Attributes())}
+        super().__init__(self._port | {name: member.array(len(words)) for name, member in members.items()})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -25,7 +25,7 @@ from cdu_spec.dma import (
 from cdu_spec.ports import scale_port_bytes
 from cdu_spec.register_types import REGISTER_BITS, Access, Channel
 from cdu_spec.registers import channel_registers
-from cocotb.triggers import ClockCycles
+from cocotb.triggers import ClockCycles, FallingEdge
 
 from cdu_verif.benches.dma_bench import DmaBench, DmaJob, Host
 from cdu_verif.content.tensors import TABLES, of_tensor, tensor
@@ -36,6 +36,8 @@ from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.stimulus.register_values import refused, taken
 
 _CONFIG = simulated_config()
+#: Signals that register ATTRIBUTES sets.
+_ATTRIBUTES = tuple(field.name for field in dma_register("ATTRIBUTES").fields)
 #: Cycles in which an engine that should do something has begun to, or has shown that it does not.
 _WHILE = 400
 #: Accesses to registers that a host makes while it waits.
@@ -128,6 +130,15 @@ class HostBench(DmaBench):
         await self.bus.write(registers.address("BUS_ERRORS"), 1)
         assert await self.bus.raw_read(place) == before, f"{what} at {place:#x} has changed"
         self.cases += 1
+
+    def owners(self, address: int) -> list[Channel]:
+        """Return the directions that may touch the word of memory at an address: two, if it has ends of places of both."""
+        word = range(address, address + self.config.dma_bits // 8)
+        return [
+            channel
+            for channel, places in self._rings.items()
+            if any(place.start < word.stop and word.start < place.stop for place in places)
+        ]
 
     def nothing_strayed(self) -> None:
         """AssertionError when something was touched that was not rung."""
@@ -279,6 +290,48 @@ async def what_the_engine_owns(bench: HostBench) -> None:
         await bench.done(channel, ring.rung)
         bench.record(job, ring.rung - 1)
         await _works(bench, channel)
+
+
+async def _requests(bench: HostBench, found: dict[Channel, set[int]]) -> None:
+    """Collect the attributes of requests as values of register ATTRIBUTES, by the direction to which each belongs."""
+    while True:
+        await FallingEdge(bench.dut.clk)
+        for name in ("ar", "aw"):
+            port = {part: getattr(bench.dut, f"m_axi_{name}{part}") for part in ("valid", "addr", *_ATTRIBUTES)}
+            if port["valid"].value:
+                value = dma_register("ATTRIBUTES").pack(**{part: int(port[part].value) for part in _ATTRIBUTES})
+                owners = bench.owners(int(port["addr"].value))
+                if len(owners) == 1:
+                    found[owners[0]].add(value)
+
+
+@bench_test(HostBench)
+async def attributes_of_a_ring(bench: HostBench) -> None:
+    """Every access of a direction has what its ring says; after a reset normal memory that is bufferable, and zeros."""
+    entry = dma_register("ATTRIBUTES")
+    settings = [dict.fromkeys(Channel, entry.pack(cache=0b0011))]
+    for _ in range(6 if bench.full else 3):
+        settings.append({channel: taken(entry, bench.rng) for channel in Channel})
+    for turn, wanted in enumerate(settings):
+        found: dict[Channel, set[int]] = {channel: set() for channel in Channel}
+        watch = cocotb.start_soon(_requests(bench, found))
+        for channel, value in wanted.items():
+            if turn:
+                assert not await bench.bus.raw_write(dma_address("ATTRIBUTES", channel), value)
+            assert await bench.bus.read(dma_address("ATTRIBUTES", channel)) == value
+        tasks = [cocotb.start_soon(_works(bench, channel)) for channel in Channel]
+        for task in tasks:
+            await task
+        watch.cancel()
+        for channel, value in wanted.items():
+            told = entry.unpack(value)
+            allocates = told["cache"] & 0b1100 if told["cache"] & 0b0010 else 0
+            expected = entry.pack(**told | {"cache": allocates | told["cache"] & 0b0011})
+            assert found[channel] == {expected}, f"{channel.value}: {found[channel]}, not {expected:#x}"
+            bench.cases += 1
+            await bench.write("CONTROL", channel, enable=0)
+            while (await bench.read("STATUS", channel))["busy"]:
+                pass
 
 
 @bench_test(HostBench)

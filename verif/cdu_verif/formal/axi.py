@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 #: Payload of the channels of AXI4-Stream, AXI4-Lite and AXI4, by the letters before ``valid`` and ``ready``; each has some.
-_REQUEST = ("addr", "prot", "id", "len", "size", "burst", "cache")
+_REQUEST = ("addr", "prot", "id", "len", "size", "burst", "cache", "qos", "user")
 _PAYLOADS = {
     "t": ("tdata", "tkeep", "tlast"),
     "aw": tuple(f"aw{name}" for name in _REQUEST),
