@@ -92,12 +92,12 @@ class JobFinisher(wiring.Component):
         under_way = Signal(range(_STARTED + 1))  # jobs with a START whose results are not in memory
         ended = Signal()  # the result that waits has been in memory for a cycle or more
         ends = self.written.valid & ~ended
-        cycles = Signal(REGISTER_BITS)
+        cycles = Signal(REGISTER_BITS, init=1)
         last = Signal(REGISTER_BITS)
         m.d.sync += [
             under_way.eq(under_way + self.started - self.withdrawn - ends),
             ended.eq(self.written.valid & ~self.written.ready),
-            cycles.eq(Mux((under_way != 0) & ~ends, cycles + 1, 0)),
+            cycles.eq(Mux((under_way != 0) & ~ends, cycles + 1, 1)),
         ]
         with m.If(ends):
             m.d.sync += last.eq(cycles)

@@ -18,6 +18,7 @@ CONFIGURATIONS = {
     "scales only": UNIVERSAL.override(modes=("sfpr",), completions=4),
     "past the lanes": UNIVERSAL.override(modes=("sfpr", "brc", "bypass", "mx"), completions=8),
     "full ring": UNIVERSAL.override(modes=("sfpr", "brc", "bypass"), completions=16),
+    "behind an engine": UNIVERSAL.override(payload_crc=1, dma_bits=64),
 }
 #: Cycles behind the last place inside a path in which nothing leaves yet.
 PATH = 4
@@ -122,7 +123,7 @@ def test_every_job_has_a_record_of_its_own(config, channel, taken):
         ctx.set(ledger.keeps, taken is not None)
         for cycle in range(700):
             abort = cycle > 300 and rng.random() < 0.02
-            room = len(model.jobs) + len(model.records) < config.completions
+            room = len(model.jobs) + len(model.records) < config.ledger_jobs
             mode = rng.choice(config.built_modes)
             starts = room and rng.random() < 0.3
             model.raise_flags(cycle)

@@ -4,10 +4,13 @@ from collections import deque
 from random import Random
 
 import pytest
+from amaranth.hdl import Module
+from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
+from cdu.dma.job_ender import JobEnder
 from cdu.dma.job_feeder import JobFeeder
 from cdu.dma.job_finisher import JobFinisher
-from cdu.dma.job_runner import JobRunner
+from cdu.dma.job_starter import JobStarter
 from cdu.dma.packet_gate import PacketGate
 from cdu_spec.config import CduConfig
 from cdu_spec.modes import Mode
@@ -90,101 +93,108 @@ def test_a_feeder_reads_in_order_and_tells_of_each_job_by_itself(willing):
     assert most_ahead == 2, "the reads of a job begin while those of the one before it are still to end"
 
 
-def gates_end(ctx, runner, rng):
-    """Return by gate whether a packet ends: some time after its job may have it."""
-    ends = [False, False]
-    for place in range(2):
-        opens, drops = ctx.get(runner.opens[place]), ctx.get(runner.drops[place])
-        assert not (opens and drops)
-        ends[place] = bool(opens or drops) and rng.random() < 0.1
-        ctx.set(runner.ends[place], ends[place])
-    return ends
-
-
 @pytest.mark.parametrize("seed", range(4))
-def test_a_runner_gives_each_job_its_own_errors(seed):
-    """Errors of START and of words fall on whom they belong to, though the next START comes before a job is over."""
+def test_jobs_of_a_direction_overlap_and_keep_their_own_errors(seed):
+    """Errors of START and of words belong to their job, though the unit has two at a time."""
     rng = Random(seed)
-    runner = JobRunner(CONFIG, Channel.COMPRESS)
+    m = Module()
+    m.submodules.starter = starter = JobStarter(CONFIG, Channel.COMPRESS)
+    m.submodules.ender = ender = JobEnder(Channel.COMPRESS)
+    connect(m, starter.o, ender.i)
     jobs = [(rng.choice((Mode.SFPR, Mode.BRC)), rng.random() < 0.9) for _ in range(JOBS)]
     refused = {n: rng.choice(REFUSALS) for n in range(JOBS) if jobs[n][1] and rng.random() < 0.25}
     wrong = {n: rng.choice(OF_WORDS) for n in range(JOBS) if jobs[n][1] and n not in refused and rng.random() < 0.4}
     failed = {n: rng.random() < 0.2 for n in range(JOBS)}
-    control, errors_word = (address(name, Channel.COMPRESS) // REGISTER_BYTES for name in ("CONTROL", "ERRORS"))
-    ended, placed, early = [], [], 0
+    names = ("CONTROL", "ERRORS", "COMPLETION", "COMPLETION_ERRORS", "COMPLETION_NEXT")
+    words = {address(name, Channel.COMPRESS) // REGISTER_BYTES: name for name in names}
+    ended, placed, passed, at_once = [], [], ([], []), 0
 
     async def bench(ctx):
-        nonlocal early
-        given, busy, error_bits = 0, 0, 0
+        nonlocal at_once
+        given, error_bits = 0, 0
         starting = deque(number for number, (_, can_run) in enumerate(jobs) if can_run)
-        reads, queued = deque(), deque()
-        job, packets = None, set()  # the one whose words pass, and what of it has still to pass
-        target = None  # the job whose result is being placed
+        reads, in_unit, left, records = deque(), deque(), deque(), deque()
+        waits = {starter: 0, ender: 0}
         for _ in range(20000):
-            ctx.set(runner.i.valid, given < JOBS)
-            described(ctx, runner.i.payload, given, *(jobs[given] if given < JOBS else jobs[0]))
-            ctx.set(runner.target.ready, rng.random() < 0.01)
-            ctx.set(runner.o.ready, rng.random() < 0.5)
-            ctx.set(runner.read.valid, bool(reads))
-            ctx.set(runner.read.payload, bool(reads) and failed[reads[0]])
-            ctx.set(runner.access.read_data, error_bits)
-            await ctx.delay(1e-9)
-            # Registers
-            active = ctx.get(runner.access.active)
-            done = active and busy == 3
-            busy = 0 if done or not active else busy + 1
-            ctx.set(runner.access.done, done)
-            ends = gates_end(ctx, runner, rng)
-            gives = job is not None and not packets and rng.random() < 0.1
-            ctx.set(runner.given, gives)
-            await ctx.delay(1e-9)
-            if done and ctx.get(runner.access.write) and ctx.get(runner.access.word) == control:
-                number = starting.popleft()
-                early += job is not None
-                error_bits |= refused.get(number, 0)
-                if number not in refused:
-                    queued.append(number)
-                reads.append(number)
-            elif done and ctx.get(runner.access.write):
-                assert ctx.get(runner.access.word) == errors_word
-                error_bits &= ~ctx.get(runner.access.data)
-            if ctx.get(runner.opens[0] | runner.opens[1]) and job is None:
-                job = queued.popleft()
-                packets = {0, 1} if jobs[job][0] is Mode.SFPR else {0}
-            packets -= {place for place in range(2) if ends[place]}
+            ctx.set(starter.i.valid, given < JOBS)
+            described(ctx, starter.i.payload, given, *(jobs[given] if given < JOBS else jobs[0]))
+            for port, willing in ((starter.target, 0.05), (ender.o, 0.5), *((port, 0.1) for port in starter.passages)):
+                ctx.set(port.ready, rng.random() < willing)
+            ctx.set(ender.read.valid, bool(reads))
+            ctx.set(ender.read.payload, bool(reads) and failed[reads[0]])
+            # The unit gives results in order, and makes a record of each some time later
+            gives = bool(in_unit) and rng.random() < 0.05
+            ctx.set(ender.given, gives)
             if gives:
-                error_bits |= wrong.get(job, 0)
-                job = None
-            if ctx.get(runner.read.valid & runner.read.ready):
+                left.append(in_unit.popleft())
+            if left and rng.random() < 0.1:
+                records.append(left.popleft())
+                error_bits |= wrong.get(records[-1], 0)
+            shown = {
+                "ERRORS": error_bits,
+                "COMPLETION": register("COMPLETION").pack(waiting=len(records)),
+                "COMPLETION_ERRORS": wrong.get(records[0], 0) if records else 0,
+            }
+            await ctx.delay(1e-9)
+            for stage in waits:
+                access = stage.access
+                active = ctx.get(access.active)
+                done = active and waits[stage] == 3
+                waits[stage] = 0 if done or not active else waits[stage] + 1
+                ctx.set(access.done, done)
+                name, writes, data = words[ctx.get(access.word)] if active else "", ctx.get(access.write), ctx.get(access.data)
+                ctx.set(access.read_data, shown.get(name, 0))
+                if not done:
+                    continue
+                if name == "CONTROL":
+                    assert writes
+                    number = starting.popleft()
+                    error_bits |= refused.get(number, 0)
+                    if number not in refused:
+                        in_unit.append(number)
+                    reads.append(number)
+                    at_once = max(at_once, len(in_unit) + len(left) + len(records))
+                elif name == "COMPLETION_NEXT":
+                    assert writes
+                    assert records.popleft() == len(ended), "the record of another job"
+                elif writes:
+                    assert name == "ERRORS"
+                    error_bits &= ~data
+            await ctx.delay(1e-9)
+            if ctx.get(ender.read.valid & ender.read.ready):
                 reads.popleft()
-            if ctx.get(runner.target.valid):
-                assert target in (None, ctx.get(runner.target.payload.address)), "another job while a result is being placed"
-                target = ctx.get(runner.target.payload.address)
-                if ctx.get(runner.target.ready):
-                    placed.append(target)
-                    target = None
-            if ctx.get(runner.i.valid & runner.i.ready):
+            for place, port in enumerate(starter.passages):
+                if ctx.get(port.valid & port.ready):
+                    passed[place].append(ctx.get(port.payload.drops))
+            if ctx.get(starter.target.valid & starter.target.ready):
+                placed.append(ctx.get(starter.target.payload.address))
+            if ctx.get(starter.i.valid & starter.i.ready):
                 given += 1
-            if ctx.get(runner.o.valid & runner.o.ready):
-                found = runner.o.payload
-                parts = (found.job, found.unit_errors, found.written, found.errors.read, found.errors.unit)
+            if ctx.get(ender.o.valid & ender.o.ready):
+                found = ender.o.payload
+                parts = (found.job, found.unit_errors, found.started, found.errors.read, found.errors.unit)
                 ended.append(tuple(map(ctx.get, parts)))
             await ctx.tick()
             if len(ended) == JOBS:
+                assert error_bits == 0, "errors of jobs that have ended are still in the unit's register"
                 return
         raise AssertionError(f"job {len(ended)} has no end")
 
-    run(runner, bench)
-    for number, (_, can_run) in enumerate(jobs):
+    run(m, bench)
+    runnable = [number for number, (_, can_run) in enumerate(jobs) if can_run]
+    for number in range(JOBS):
         bits = refused.get(number, 0) | wrong.get(number, 0)
-        written = can_run and number not in refused
-        assert ended[number] == (number, bits, written, can_run and failed[number], bits != 0), number
-    assert placed == [number for number, (_, can_run) in enumerate(jobs) if can_run and number not in refused]
-    assert early > JOBS // 4, "a START waits for the end of the job before"
+        started = number in runnable and number not in refused
+        assert ended[number] == (number, bits, started, number in runnable and failed[number], bits != 0), number
+    assert placed == [number for number in runnable if number not in refused]
+    scaled = [number for number in runnable if jobs[number][0] is Mode.SFPR]
+    assert passed == ([number in refused for number in runnable], [number in refused for number in scaled])
+    assert at_once == 2, "the unit has one job at a time"
 
 
-def test_a_gate_lets_one_packet_through_and_throws_another_away():
+def test_a_gate_lets_packets_through_and_drops_others():
     gate, taken = PacketGate(4), []
+    drops = deque((0, 1, 0))
 
     async def bench(ctx):
         words = deque((packet, place == 2) for packet in range(3) for place in range(3))
@@ -194,17 +204,18 @@ def test_a_gate_lets_one_packet_through_and_throws_another_away():
             ctx.set(gate.i.payload.data, packet)
             ctx.set(gate.i.payload.last, last)
             ctx.set(gate.o.ready, 1)
-            ctx.set(gate.opens, packet != 1)
-            ctx.set(gate.drops, packet == 1)
+            ctx.set(gate.passages.valid, 1)
+            ctx.set(gate.passages.payload.drops, drops[0])
             await ctx.delay(1e-9)
-            assert ctx.get(gate.ends) == last
+            assert ctx.get(gate.passages.ready) == last
             assert ctx.get(gate.o.valid) == (packet != 1)
             if ctx.get(gate.o.valid):
                 taken.append(packet)
+            if last:
+                drops.popleft()
             words.popleft()
             await ctx.delay(1e-8)
-        ctx.set(gate.opens, 0)
-        ctx.set(gate.drops, 0)
+        ctx.set(gate.passages.valid, 0)
         await ctx.delay(1e-9)
         assert (ctx.get(gate.i.ready), ctx.get(gate.o.valid)) == (0, 0)
 
@@ -214,14 +225,61 @@ def test_a_gate_lets_one_packet_through_and_throws_another_away():
     assert taken == [0, 0, 0, 2, 2, 2]
 
 
-def test_a_finisher_counts_until_memory_has_the_result():
+@pytest.mark.parametrize("seed", range(4))
+def test_a_finisher_tells_the_cycles_of_each_job(seed):
+    """The cycles of a job are from its START, or the end of the job before it, until its result is in memory."""
+    rng = Random(seed)
+    finisher = JobFinisher()
+    wanted, found = [], []
+
+    async def bench(ctx):
+        to_start, started, stored, passed, ended = 30, 0, 0, 0, None
+        begun = deque()
+        for now in range(20000):
+            starts = to_start and started - len(found) < 3 and rng.random() < 0.05
+            withdrawn = bool(begun) and rng.random() < 0.02 and started > max(stored, passed) + bool(ctx.get(finisher.working))
+            withdrawn = withdrawn and not starts
+            stores = stored == len(wanted) and started > stored and rng.random() < 0.03
+            if starts:
+                begun.append(now)
+                started, to_start = started + 1, to_start - 1
+            if withdrawn:  # the youngest one
+                begun.pop()
+                started, to_start = started - 1, to_start + 1
+            elif stores:
+                wanted.append(now - max(begun.popleft(), ended if ended is not None else 0))
+                ended = now
+            ctx.set(finisher.started, starts)
+            ctx.set(finisher.withdrawn, withdrawn)
+            ctx.set(finisher.written.valid, len(wanted) > stored)
+            ctx.set(finisher.written.payload.bytes, 32 + stored)
+            ctx.set(finisher.i.valid, started > passed and rng.random() < 0.2)
+            ctx.set(finisher.i.payload.job, passed)
+            ctx.set(finisher.i.payload.started, 1)
+            ctx.set(finisher.o.ready, rng.random() < 0.1)
+            await ctx.delay(1e-9)
+            stored += ctx.get(finisher.written.valid & finisher.written.ready)
+            passed += ctx.get(finisher.i.valid & finisher.i.ready)
+            if ctx.get(finisher.o.valid & finisher.o.ready):
+                record = finisher.o.payload.record
+                found.append(tuple(ctx.get(record[name]) for name in ("job", "bytes", "done", "cycles")))
+            await ctx.tick()
+            if len(found) == 20:
+                return
+        raise AssertionError(f"job {len(found)} has no end")
+
+    run(finisher, bench)
+    assert [each[:3] for each in found] == [(number, 32 + number, 1) for number in range(20)]
+    assert [each[3] for each in found] == wanted[:20]
+
+
+def test_a_finisher_tells_what_the_writer_says():
     finisher = JobFinisher()
 
     async def bench(ctx):
         ctx.set(finisher.i.valid, 1)
-        ctx.set(finisher.i.payload.cycles, 100)
         ctx.set(finisher.i.payload.job, 7)
-        ctx.set(finisher.i.payload.written, 1)
+        ctx.set(finisher.i.payload.started, 1)
         await ctx.tick()
         ctx.set(finisher.i.valid, 0)
         await ctx.tick().repeat(5)
@@ -237,7 +295,7 @@ def test_a_finisher_counts_until_memory_has_the_result():
         await ctx.delay(1e-9)
         record = finisher.o.payload.record
         assert ctx.get(finisher.o.valid)
-        assert [ctx.get(record[name]) for name in ("job", "cycles", "bytes", "done")] == [7, 105, 33, 1]
+        assert [ctx.get(record[name]) for name in ("job", "bytes", "done")] == [7, 33, 1]
         assert (ctx.get(record.errors), ctx.get(finisher.working)) == (1 << 4, 1)
         ctx.set(finisher.o.ready, 1)
         await ctx.tick()
@@ -245,10 +303,10 @@ def test_a_finisher_counts_until_memory_has_the_result():
         assert not ctx.get(finisher.working)
         # A job that wrote nothing needs no answer
         ctx.set(finisher.i.valid, 1)
-        ctx.set(finisher.i.payload.written, 0)
+        ctx.set(finisher.i.payload.started, 0)
         await ctx.tick()
         await ctx.delay(1e-9)
         assert ctx.get(finisher.o.valid)
-        assert ctx.get(record.bytes) == 0
+        assert [ctx.get(record[name]) for name in ("bytes", "cycles")] == [0, 0]
 
     run(finisher, bench)
