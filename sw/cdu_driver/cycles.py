@@ -228,7 +228,7 @@ def _unit(config: CduConfig) -> _Unit:
             config.packed_bytes if mode is Mode.BYPASS else config.slice_bytes,
             MASK_BYTES if mode.has_zvc else 0,
             _Pair(*(_start(config, channel, mode) for channel in Channel)),
-            latencies.job_check(mode) + 2 * latencies.REGISTER_ACCESS + 1,
+            latencies.job_check(mode) + 2 * latencies.REGISTER_ACCESS + 2,
             _Pair(latencies.compression(config, mode), latencies.decompression(config, mode)),
             latencies.GMC_ENCODER - latencies.BLOCK_ENCODER,
             latencies.to_values(config, mode),
@@ -247,7 +247,7 @@ def _pass_rows(config: CduConfig, mode: Mode) -> int:
 def _start(config: CduConfig, channel: Channel, mode: Mode) -> int:
     """Return the cycles from the first request for a job to its START: the engine writes the job's registers."""
     compresses = channel is Channel.COMPRESS
-    count = 4 if compresses else 6  # MODE and the counts; the length of the payload
+    count = 5 if compresses else 7  # MODE, the counts and COMPLETION_KEEP; the length of the payload
     count += config.has_gmc + config.has_affine * (1 + compresses) + config.has_mx + config.payload_crc
     count += SHIFT_REGISTERS if mode.has_dct else 0
     return latencies.FIRST_WRITE[channel] + latencies.REGISTER_ACCESS * count

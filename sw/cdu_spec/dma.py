@@ -217,7 +217,7 @@ DMA_CHANNEL = (
         "ATTRIBUTES",
         0x28,
         Access.RW,
-        "Signals of every access of this direction to memory (ARM IHI 0022).",
+        "Signals of every access of this direction to memory.",
         (
             Field("cache", 0, 4, "AxCACHE; its two upper bits, to allocate, are 0 where bit 1, modifiable, is 0", reset=0b0011),
             Field("prot", 4, 3, "AxPROT"),

@@ -224,7 +224,7 @@ def _exists(register: Register) -> str:
     elif register.modes:
         only.append(f"with mode {', '.join(mode.label for mode in register.modes)}")
     only += [f"with coder {register.coder.label}"] if register.coder is not None else []
-    only += ["with " + " or ".join(f"`{option}`" for option in register.options)] if register.options else []
+    only += ["with " + ", ".join(f"`{option}`" for option in register.options)] if register.options else []
     return f" Only {', '.join(only)}." if only else ""
 
 

@@ -38,8 +38,6 @@ class JobEnder(wiring.Component):
         Stream of :class:`~cdu.dma.records.Ended`.
     working
         A job has not been passed on.
-    in_unit
-        The unit has this job.
     """
 
     i: stream.Interface
@@ -48,7 +46,6 @@ class JobEnder(wiring.Component):
     read: stream.Interface
     o: stream.Interface
     working: Signal
-    in_unit: Signal
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -61,7 +58,6 @@ class JobEnder(wiring.Component):
                 "read": In(stream.Signature(1)),
                 "o": Out(jobs),
                 "working": Out(1),
-                "in_unit": Out(1),
             }
         )
 
@@ -86,7 +82,6 @@ class JobEnder(wiring.Component):
                 m.d.comb += self.i.ready.eq(1)
                 m.d.sync += [job.eq(self.i.payload), reads.eq(self.i.valid & ran(self.i.payload))]
                 with m.If(self.i.valid):
-                    m.d.sync += self.in_unit.eq(self.i.payload["started"])
                     m.next = "GIVE"
                     with m.If(self.i.payload["started"]):
                         m.next = "WAIT"
@@ -106,7 +101,6 @@ class JobEnder(wiring.Component):
             with m.State("TAKE"):
                 m.d.comb += ask(self.access, self.channel, "COMPLETION_NEXT", register("COMPLETION_NEXT").pack(take=1))
                 with m.If(self.access.done):
-                    m.d.sync += self.in_unit.eq(0)
                     m.next = "GIVE"
                     with m.If(job["unit_errors"].any()):
                         m.next = "CLEAR"

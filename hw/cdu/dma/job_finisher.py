@@ -24,7 +24,7 @@ class JobFinisher(wiring.Component):
     Ports
     -----
     started, withdrawn
-        High for a cycle: a job had its START; the unit has refused it.
+        High for a cycle: a job is given its START; the unit has refused it.
     i
         Stream of :class:`~cdu.dma.records.Ended`.
     written

@@ -36,19 +36,16 @@ class JobProgrammer(wiring.Component):
         taken with the transfer at ``o``.
     access
         :data:`~cdu.bus.axi_lite.AccessPort`.
-    full
-        The unit has two jobs, with a bank each.
     """
 
     i: stream.Interface
     o: stream.Interface
     access: Any
-    full: Signal
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.config, self.channel = config, channel
         jobs = stream.Signature(Planned())
-        super().__init__({"i": In(jobs), "o": Out(jobs), "access": Out(AccessPort), "full": In(1)})
+        super().__init__({"i": In(jobs), "o": Out(jobs), "access": Out(AccessPort)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -77,7 +74,7 @@ class JobProgrammer(wiring.Component):
                 with m.If(runs(planned)):
                     m.next = "WRITE"
             with m.State("WRITE"):
-                m.d.comb += self.access.active.eq((step < common) | ~self.full)
+                m.d.comb += self.access.active.eq(1)
                 with m.If(self.access.done):
                     m.d.sync += step.eq(step + 1)
                     with m.If(last):

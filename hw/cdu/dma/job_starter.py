@@ -13,7 +13,7 @@ from cdu_spec.registers import register
 
 from cdu.bus.axi_lite import AccessPort
 from cdu.dma.packet_gate import Passage
-from cdu.dma.records import KINDS, Ended, Planned, TensorJob, kinds, payload_segment, runs, tensor_job
+from cdu.dma.records import Ended, Planned, TensorJob, kinds, payload_segment, runs, tensor_job
 from cdu.dma.segments import Segment
 from cdu.dma.unit_access import ask
 
@@ -23,10 +23,11 @@ _REFUSED = sum(register("ERRORS").field(name).mask for name in _REFUSALS)
 
 
 class JobStarter(wiring.Component):
-    """Give a job its START, and send its packets and the destination of its result on their way.
+    """Give a job its START, let its packets pass, and tell the destination of its result.
 
-    The next job is started when this one has been passed on: one job has its START and waits for its turn in the unit while the
-    one before it is in progress. Data that were read for a job that the unit refuses are dropped.
+    A job has its START while the one before it is in the unit, and its words follow that job's. It is passed on when that job
+    has ended and the destination of its result is no longer needed. Data that were read for a job that the unit refuses are
+    dropped.
 
     Parameters
     ----------
@@ -39,20 +40,18 @@ class JobStarter(wiring.Component):
     -----
     i
         Stream of :class:`~cdu.dma.records.Planned`: jobs whose registers are written and whose reads have begun, or that
-        cannot be run.
+        cannot be run. A job is taken with the transfer at ``o``.
     access
         :data:`~cdu.bus.axi_lite.AccessPort`.
     passages
         Streams of :class:`~cdu.dma.packet_gate.Passage`, one for each packet of data and one for each of scales (array).
     target
         Stream of destinations of results: the payload's :class:`~cdu.dma.segments.Segment`, or a
-        :class:`~cdu.dma.records.TensorJob`.
+        :class:`~cdu.dma.records.TensorJob`, which may be read until its transfer.
     started, withdrawn
-        High for a cycle: a job had its START; the unit has refused it.
+        High for a cycle: a job is given its START; the unit has refused it.
     o
         Stream of :class:`~cdu.dma.records.Ended`, with errors of START.
-    working
-        A job was taken and has not been passed on.
     """
 
     i: stream.Interface
@@ -62,7 +61,6 @@ class JobStarter(wiring.Component):
     started: Signal
     withdrawn: Signal
     o: stream.Interface
-    working: Signal
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.config, self.channel = config, channel
@@ -74,53 +72,49 @@ class JobStarter(wiring.Component):
                 "target": Out(stream.Signature(Segment() if channel is Channel.COMPRESS else TensorJob())),
                 **dict.fromkeys(("started", "withdrawn"), Out(1)),
                 "o": Out(stream.Signature(Ended())),
-                "working": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        job: Any = Signal(Planned(), reset_less=True)
-        kind = {name: Signal(name=name, reset_less=True) for name in KINDS}
+        job = self.i.payload
+        found_kinds = kinds(self.config, job["fetched"]["descriptor"]["mode"])
         refused = Signal(REGISTER_BITS)  # errors of its START
-        started = Signal()
-        # Streams to which the job is to be given
-        given = (*self.passages, self.target)
-        waits = [Signal(name=f"waits{number}") for number in range(len(given))]
-        of_tensor = self.channel is Channel.DECOMPRESS
-        m.d.comb += tensor_job(self.target.payload, job, kind) if of_tensor else payload_segment(self.target.payload, job)
-        for target, still in zip(given, waits, strict=True):
-            m.d.comb += target.valid.eq(still)
-            with m.If(target.ready):
+        accepted = Signal()
+        # Packets that have not been let through yet, and a result that has no destination
+        waits = [Signal(name=f"{name}_waits") for name in ("data", "scales", "result")]
+        for passage, still in zip(self.passages, waits[:-1], strict=True):
+            m.d.comb += [
+                passage.valid.eq(still),
+                passage.payload["drops"].eq(~accepted),
+                passage.payload["wide"].eq(found_kinds["wide"]),
+            ]
+            with m.If(passage.ready):
                 m.d.sync += still.eq(0)
-        for passage in self.passages:
-            m.d.comb += [passage.payload["drops"].eq(~started), passage.payload["wide"].eq(kind["wide"])]
-        self._tell(m, job, refused, started)
+        leaves = self.o.valid & self.o.ready
+        self._place(m, job, found_kinds, waits[-1])
+        self._tell(m, job, refused, accepted)
+        m.d.comb += self.i.ready.eq(leaves)
 
-        taken = self.i.payload
         found = self.access.read_data & _REFUSED
-        with m.FSM() as states:
-            m.d.comb += self.working.eq(~states.ongoing("REST"))
+        with m.FSM():
             with m.State("REST"):
-                m.d.comb += self.i.ready.eq(1)
-                m.d.sync += [job.eq(taken), refused.eq(0), started.eq(0)]
-                found_kinds = kinds(self.config, taken["fetched"]["descriptor"]["mode"])
-                m.d.sync += [kind[name].eq(is_so) for name, is_so in found_kinds.items()]
+                m.d.sync += [refused.eq(0), accepted.eq(0)]
+                m.d.comb += self.started.eq(self.i.valid & runs(job))
                 with m.If(self.i.valid):
                     m.next = "PASS"
-                    with m.If(runs(taken)):
-                        m.next = "START"
+                with m.If(self.started):
+                    m.next = "START"
             with m.State("START"):
                 m.d.comb += ask(self.access, self.channel, "CONTROL", register("CONTROL").pack(start=1))
-                m.d.comb += self.started.eq(self.access.done)
                 with m.If(self.access.done):
                     m.next = "CHECK"
             with m.State("CHECK"):
                 m.d.comb += ask(self.access, self.channel, "ERRORS")
                 m.d.comb += self.withdrawn.eq(self.access.done & found.any())
                 with m.If(self.access.done):
-                    m.d.sync += [refused.eq(found), started.eq(~found.any())]
-                    m.d.sync += [waits[0].eq(1), waits[1].eq(kind["has_scales"]), waits[2].eq(~found.any())]
+                    m.d.sync += [refused.eq(found), accepted.eq(~found.any())]
+                    m.d.sync += [waits[0].eq(1), waits[1].eq(found_kinds["has_scales"]), waits[2].eq(~found.any())]
                     m.next = "PASS"
                     with m.If(found.any()):
                         m.next = "CLEAR"
@@ -130,11 +124,21 @@ class JobStarter(wiring.Component):
                     m.next = "PASS"
             with m.State("PASS"):
                 m.d.comb += self.o.valid.eq(~Cat(waits).any())
-                with m.If(self.o.valid & self.o.ready):
+                with m.If(leaves):
                     m.next = "REST"
         return m
 
-    def _tell(self, m: Module, job: Any, refused: Signal, started: Signal) -> None:
+    def _place(self, m: Module, job: Any, found: dict[str, Any], waits: Signal) -> None:
+        """Keep the destination of a result until it has been taken; the next one ``waits`` meanwhile."""
+        target: Any = Signal(self.target.payload.shape(), name="placed", reset_less=True)
+        m.d.comb += self.target.payload.eq(target)
+        with m.If(self.target.ready):
+            m.d.sync += self.target.valid.eq(0)
+        with m.If(waits & ~self.target.valid):
+            m.d.sync += [self.target.valid.eq(1), waits.eq(0)]
+            m.d.sync += tensor_job(target, job, found) if self.channel is Channel.DECOMPRESS else payload_segment(target, job)
+
+    def _tell(self, m: Module, job: Any, refused: Signal, accepted: Signal) -> None:
         """Make the outcome of the job so far."""
         ended: Any = self.o.payload
         descriptor = job["fetched"]["descriptor"]
@@ -145,5 +149,5 @@ class JobStarter(wiring.Component):
             ended["job"].eq(job["fetched"]["number"]),
             ended["tag"].eq(descriptor["tag"]),
             ended["unit_errors"].eq(refused),
-            ended["started"].eq(started),
+            ended["started"].eq(accepted),
         ]

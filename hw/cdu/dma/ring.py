@@ -148,7 +148,6 @@ class Ring(wiring.Component):
         for stage, access in zip(users, self.access, strict=True):
             connect(m, stage.access, flipped(access))
         m.d.comb += [
-            programmer.full.eq(starter.working & ender.in_unit),
             finisher.started.eq(starter.started),
             finisher.withdrawn.eq(starter.withdrawn),
         ]
@@ -179,7 +178,7 @@ class Ring(wiring.Component):
 
         connect(m, feeder.result, ender.read)
         self._words(m, starter, ender)
-        self._ring(m, fetch, (fetch, starter, ender, finisher), records)
+        self._ring(m, fetch, (fetch, ender, finisher), records)
         return m
 
     def _words(self, m: Module, starter: JobStarter, ender: JobEnder) -> None:

@@ -175,7 +175,7 @@ def test_jobs_of_a_direction_overlap_and_keep_their_own_errors(seed):
                 parts = (found.job, found.unit_errors, found.started, found.errors.read, found.errors.unit)
                 ended.append(tuple(map(ctx.get, parts)))
             await ctx.tick()
-            if len(ended) == JOBS:
+            if len(ended) == JOBS and not ctx.get(starter.target.valid):
                 assert error_bits == 0, "errors of jobs that have ended are still in the unit's register"
                 return
         raise AssertionError(f"job {len(ended)} has no end")

@@ -385,27 +385,42 @@ async def activations_of_photographs(bench: DmaBench) -> None:
 
 @bench_test(DmaBench, direction=[channel.value for channel in Channel], mode=[mode.name.lower() for mode in _MODES])
 async def rate(bench: DmaBench, direction: str, mode: str) -> None:
-    """Report cycles per job, and from one to the next, with latency, beside those that the unit's or memory's port needs."""
+    """Jobs of a direction overlap: the next one ends sooner than if it were alone, by more than the latency of memory."""
     bench.memory.latency = 40
-    count, first = 3, 1
+    count, first = 4, 1
     item = _item(bench, (2, 4, 32, 64), Mode[mode.upper()])
     beats = item[1].compression.beats
     of_values, of_payload = beats / bench.config.port_beats, len(item[1].payload) / bench.config.packed_bytes
     least = max(of_values, of_payload, beats * bench.config.beat_bits / bench.config.dma_bits)
-    cycles, apart = await _apart(bench, Channel(direction), item, first, count)
-    bench.figures["job"] = f"{cycles} cycles, {apart:.0f} apart, at least {least:.0f}"
-    assert cycles < 1.35 * least + 400, f"{direction} {mode}: {cycles} cycles, least {least:.0f}"
+    channel = Channel(direction)
+    alone, apart = await _apart(bench, channel, _aligned(bench, channel, bench.job(channel, *item)), first, count)
+    bench.figures["job"] = f"{alone} cycles alone, {apart:.0f} apart, at least {least:.0f}"
+    assert alone < 1.35 * least + 400, f"{direction} {mode}: {alone} cycles, least {least:.0f}"
+    # Rows of tiles are read in short bursts, which can take longer than the unit.
+    short = channel is Channel.COMPRESS and Mode[mode.upper()].in_tiles
+    gained = alone - apart
+    assert gained > (0 if short else 1.5 * bench.memory.latency), f"{direction} {mode}: the next job takes {apart:.0f} cycles"
 
 
-async def _apart(bench: DmaBench, channel: Channel, item: tuple[Tensor, Exchange], first: int, count: int) -> tuple[int, float]:
-    """Return the cycles of the last of some equal jobs, and the cycles from each to the next, as a host sees them."""
-    jobs = [bench.job(channel, *item)] * count
-    times = []
+def _aligned(bench: DmaBench, channel: Channel, job: DmaJob) -> DmaJob:
+    """Return the job with a tensor that begins at a multiple of 64 bytes, so that no row has parts of words."""
+    found = job.descriptor
+    size = found.n * found.c * found.h * found.w * _CONFIG.dtype.bits // 8
+    begin = bench.put(bench.memory.get(found.tensor, size + 64), 64)
+    place = job.place if channel is Channel.COMPRESS else begin
+    return replace(job, descriptor=replace(found, tensor=begin), place=place)
+
+
+async def _apart(bench: DmaBench, channel: Channel, job: DmaJob, first: int, count: int) -> tuple[int, float]:
+    """Return the cycles of a job after ``first - 1`` equal ones, and those from each to the next, as a host sees them."""
+    jobs = [job] * count
+    times, cycles = [], []
     for some in (jobs[:first], jobs):
         begin = get_sim_time("ns")
         records = await bench.play(channel, some, log2=4)
         times.append((get_sim_time("ns") - begin) / CLOCK_NS)
-    return records[-1].cycles, (times[1] - times[0]) / (count - first)
+        cycles.append(records[-1].cycles)
+    return cycles[0], (times[1] - times[0]) / (count - first)
 
 
 @bench_test(DmaBench)
@@ -415,6 +430,6 @@ async def late_memory(bench: DmaBench) -> None:
     for mode in (_MODES[0], _MODES[-1]):
         item = _item(bench, (1, 1, 8, 32), mode)
         for channel in Channel:
-            cycles, apart = await _apart(bench, channel, item, 2, 8)
+            cycles, apart = await _apart(bench, channel, bench.job(channel, *item), 2, 8)
             bench.figures[f"{channel.value} {mode.label}"] = f"{cycles} cycles, {apart:.0f} apart"
             assert apart < 3 * bench.memory.latency, f"{channel.value} {mode.label}: jobs are {apart:.0f} cycles apart"
