@@ -78,7 +78,7 @@ class JobStarter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         job = self.i.payload
-        found_kinds = kinds(self.config, job["fetched"]["descriptor"]["mode"])
+        kind = kinds(self.config, job["fetched"]["descriptor"]["mode"])
         refused = Signal(REGISTER_BITS)  # errors of its START
         accepted = Signal()
         # Packets that have not been let through yet, and a result that has no destination
@@ -87,12 +87,12 @@ class JobStarter(wiring.Component):
             m.d.comb += [
                 passage.valid.eq(still),
                 passage.payload["drops"].eq(~accepted),
-                passage.payload["wide"].eq(found_kinds["wide"]),
+                passage.payload["wide"].eq(kind["wide"]),
             ]
             with m.If(passage.ready):
                 m.d.sync += still.eq(0)
         leaves = self.o.valid & self.o.ready
-        self._place(m, job, found_kinds, waits[-1])
+        self._place(m, job, kind, waits[-1])
         self._tell(m, job, refused, accepted)
         m.d.comb += self.i.ready.eq(leaves)
 
@@ -114,7 +114,7 @@ class JobStarter(wiring.Component):
                 m.d.comb += self.withdrawn.eq(self.access.done & found.any())
                 with m.If(self.access.done):
                     m.d.sync += [refused.eq(found), accepted.eq(~found.any())]
-                    m.d.sync += [waits[0].eq(1), waits[1].eq(found_kinds["has_scales"]), waits[2].eq(~found.any())]
+                    m.d.sync += [waits[0].eq(1), waits[1].eq(kind["has_scales"]), waits[2].eq(~found.any())]
                     m.next = "PASS"
                     with m.If(found.any()):
                         m.next = "CLEAR"
@@ -128,7 +128,7 @@ class JobStarter(wiring.Component):
                     m.next = "REST"
         return m
 
-    def _place(self, m: Module, job: Any, found: dict[str, Any], waits: Signal) -> None:
+    def _place(self, m: Module, job: Any, kind: dict[str, Any], waits: Signal) -> None:
         """Keep the destination of a result until it has been taken; the next one ``waits`` meanwhile."""
         target: Any = Signal(self.target.payload.shape(), name="placed", reset_less=True)
         m.d.comb += self.target.payload.eq(target)
@@ -136,7 +136,7 @@ class JobStarter(wiring.Component):
             m.d.sync += self.target.valid.eq(0)
         with m.If(waits & ~self.target.valid):
             m.d.sync += [self.target.valid.eq(1), waits.eq(0)]
-            m.d.sync += tensor_job(target, job, found) if self.channel is Channel.DECOMPRESS else payload_segment(target, job)
+            m.d.sync += tensor_job(target, job, kind) if self.channel is Channel.DECOMPRESS else payload_segment(target, job)
 
     def _tell(self, m: Module, job: Any, refused: Signal, accepted: Signal) -> None:
         """Make the outcome of the job so far."""

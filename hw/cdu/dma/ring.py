@@ -40,9 +40,9 @@ from cdu.words import value_bytes
 class Ring(wiring.Component):
     """Run the jobs of a ring in order.
 
-    The unit has two jobs at a time, so that the words of one follow those of the other without a gap. Meanwhile the next
-    descriptor is fetched, checked, and written to the unit's registers, its reads begin, and the result of the job before the
-    two may still be on its way to memory.
+    The unit has two jobs at a time, so that the words of one follow those of the other without a gap. When the first has ended,
+    its result may still be on its way to memory; the next descriptor is fetched, checked, and written to the unit's registers,
+    and its reads begin.
 
     Parameters
     ----------
