@@ -37,7 +37,7 @@ def register_map():
             "channels": [channel.value for channel in entry.channels],
             "modes": [mode.label for mode in entry.modes],
             "coder": "" if entry.coder is None else entry.coder.label,
-            **({"option": entry.option} if entry.option else {}),
+            **({"options": list(entry.options)} if entry.options else {}),
             "fields": {part.name: _field(part, entry.access) for part in entry.fields},
         }
         for block, table in (("global", GLOBAL), ("channel", CHANNEL))
