@@ -17,7 +17,7 @@ from typing import Any
 from cdu_spec import latencies
 from cdu_spec.bitstream import CRC_BYTES
 from cdu_spec.config import CduConfig
-from cdu_spec.dma import MEMORY_ADDRESS_BITS, read_words, scale_words, tensor_extents, unanswered_bursts
+from cdu_spec.dma import MEMORY_ADDRESS_BITS, read_bursts, read_words, scale_words, tensor_extents, unanswered_bursts
 from cdu_spec.geometry import LANES, TILE_BLOCKS
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import MASK_BYTES, Coder, Mode
@@ -43,6 +43,9 @@ extern "C" uint64_t behind_engine(const cdu::UnitTiming *unit, const cdu::JobTim
 }
 extern "C" uint64_t alone(const cdu::UnitTiming *unit, const cdu::JobTiming *job) { return cdu::cycles(*unit, *job); }
 """
+
+#: Words and bursts that a direction of an engine may have in progress.
+_IN_PROGRESS = (read_words, read_bursts, scale_words, unanswered_bursts)
 
 _Number = ctypes.c_uint32
 _Pair = _Number * len(Channel)
@@ -72,7 +75,8 @@ class _Unit(ctypes.Structure):
 
     _fields_ = (
         *_numbers("cdus", "buffered", "value_bytes", "port_rows", "packed_bytes"),
-        *_numbers("memory_bytes", "memory_words", "scale_words", "unanswered", "sender", "receiver", "scales", "planned"),
+        *_numbers("memory_bytes", "memory_words", "tensor_bursts", "scale_words", "unanswered"),
+        *_numbers("sender", "receiver", "scales", "planned"),
         ("modes", _Mode * _MODES),
     )
 
@@ -216,7 +220,7 @@ def _unit(config: CduConfig) -> _Unit:
     engine = config.dma_bits
     unit = _Unit(
         *(config.cdus, config.has_tiles, config.dtype.bits // 8, config.port_beats, config.packed_bytes),
-        *((engine // 8, read_words(config), scale_words(config), unanswered_bursts(config)) if engine else (0, 0, 0, 0)),
+        *((engine // 8, *(count(config) for count in _IN_PROGRESS)) if engine else (0,) * (1 + len(_IN_PROGRESS))),
         *(latencies.SENDER, latencies.RECEIVER, latencies.scales(config), 1 + 2 * config.register_slices),
     )
     for mode in config.built_modes:

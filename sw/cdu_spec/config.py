@@ -112,7 +112,8 @@ class CduConfig:
         Width of the AXI4 port of a DMA engine in front of the unit: 64, 128, 256 or 512; 0 leaves the engine out.
     dma_words
         Words of a tensor or a payload that each direction of a DMA engine may have requested from memory: 64, 128, 256 or 512,
-        and half as many bursts written but not yet answered; 0: 64. A memory with a long latency needs more.
+        and half as many bursts written but not yet answered, or as many where a row of a tile is a word; 0: 64. A memory with a
+        long latency needs more.
     own_clocks
         Ports with clocks of their own, unrelated to ``clk``: ``registers`` (AXI4-Lite), ``values`` (with the scales),
         ``packed``; with a DMA engine only ``registers``. They need ``reset_kind`` ``async``, because one clock may run before

@@ -13,6 +13,7 @@ from typing import Any
 from cdu_spec.bitstream import SHIFT_TABLE_BYTES
 from cdu_spec.config import CduConfig
 from cdu_spec.config_rules import DMA_WORDS
+from cdu_spec.geometry import TILE_COLUMNS
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
 from cdu_spec.register_types import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register
@@ -344,9 +345,20 @@ def scale_words(config: CduConfig) -> int:
     return max(_SCALE_WORDS, 8 * _SCALE_BYTES // config.dma_bits)
 
 
+def _burst_words(config: CduConfig, most: int) -> int:
+    """Return the words of a burst of a tensor, at most ``most``: rows of tiles are the shortest."""
+    row = TILE_COLUMNS * config.dtype.bits // config.dma_bits
+    return min(most, max(1, row)) if config.has_tiles else most
+
+
+def read_bursts(config: CduConfig) -> int:
+    """Return the bursts of a tensor that the engine may have requested, enough for as many words as :func:`read_words`."""
+    return read_words(config) // _burst_words(config, 4)
+
+
 def unanswered_bursts(config: CduConfig) -> int:
     """Return the bursts that a direction of the engine may have written without an answer from memory."""
-    return read_words(config) // 2 - 1
+    return read_words(config) // _burst_words(config, 2) - 1
 
 
 def row_major_strides(extents: Sequence[int], value_bytes: int) -> dict[str, int]:

@@ -9,7 +9,7 @@ from amaranth.hdl import Array, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect
 from cdu_spec.config import CduConfig
-from cdu_spec.dma import COMPLETION_BYTES, dma_entries, read_words, scale_words, unanswered_bursts
+from cdu_spec.dma import COMPLETION_BYTES, dma_entries, read_bursts, read_words, scale_words, unanswered_bursts
 from cdu_spec.ports import PORTS, REGISTER_PORT, scale_port_bytes
 from cdu_spec.register_types import Channel
 
@@ -82,7 +82,9 @@ class CduDma(wiring.Component):
         record_words = 1 + -(-(COMPLETION_BYTES - 1) // self.size)  # one may begin within a word
         # The first of all reads what is to be compressed
         words = (read_words(self.config), scale_words(self.config)) * len(rings)
-        m.submodules.reads = reads = AxiReadMaster(self.size, words, repeated_bytes(self.config), direct=len(rings))
+        m.submodules.reads = reads = AxiReadMaster(
+            self.size, words, repeated_bytes(self.config), read_bursts(self.config), direct=len(rings)
+        )
         m.submodules.writes = writes = AxiWriteMaster(
             self.size, (_WRITE_WORDS,) * len(rings) + (record_words,), unanswered=unanswered_bursts(self.config)
         )

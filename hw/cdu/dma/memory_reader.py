@@ -17,7 +17,7 @@ from cdu.parts.ram_fifo import RamFifo
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.width_converter import Bytes, expand, ones
 
-#: Words that may be in progress for each part of the plan, and parts from which on the plan is kept in a memory.
+#: Words of a part of the plan if not told otherwise, and parts from which on the plan is kept in a memory.
 _WORDS_OF_PART, _MANY = 4, 16
 
 
@@ -37,6 +37,8 @@ class MemoryReader(wiring.Component):
         Bytes of a word of memory.
     words
         Number of words in progress or waiting, at least 2; no burst is longer.
+    parts
+        Number of parts of segments, a burst each, in progress or waiting; 0: one for 4 words.
     value_bytes
         Bytes of a value that padding may repeat; segments are then whole values; 0: padding is zeros.
 
@@ -66,8 +68,9 @@ class MemoryReader(wiring.Component):
     o: stream.Interface
     result: stream.Interface
 
-    def __init__(self, size: int, words: int = 4 * BURST_WORDS, value_bytes: int = 0) -> None:
+    def __init__(self, size: int, words: int = 4 * BURST_WORDS, value_bytes: int = 0, parts: int = 0) -> None:
         self.size, self.words, self.value_bytes = size, words, value_bytes
+        self.parts = parts or max(2, words // _WORDS_OF_PART)
         super().__init__(
             {
                 "segments": In(stream.Signature(Segment())),
@@ -83,10 +86,9 @@ class MemoryReader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.arrived = arrived = RamFifo(data.StructLayout({"data": 8 * self.size, "failed": 1}), self.words)
-        parts = max(2, self.words // _WORDS_OF_PART)
         most = min(BURST_WORDS, self.words)
         m.submodules.cutter = cutter = SegmentCutter(self.size, most)
-        m.submodules.plan = plan = (RamFifo if parts >= _MANY else StreamFifo)(Part(self.size, most), parts)
+        m.submodules.plan = plan = (RamFifo if self.parts >= _MANY else StreamFifo)(Part(self.size, most), self.parts)
         connect(m, flipped(self.segments), cutter.segments)
         connect(m, cutter.parts, plan.i)
         self._ask(m, cutter.bursts, arrived)

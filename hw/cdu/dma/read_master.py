@@ -45,6 +45,8 @@ class AxiReadMaster(wiring.Component):
         Words that are under way or wait, of each reader.
     value_bytes
         Bytes of a value that padding of the first reader may repeat; 0: padding is zeros.
+    parts
+        ``parts`` of the first reader.
     direct
         Number of clients that request bursts themselves, and take each word of an answer in the cycle in which it comes.
 
@@ -67,9 +69,14 @@ class AxiReadMaster(wiring.Component):
     attributes: Any
 
     def __init__(
-        self, size: int, words: tuple[int, ...] = (4 * BURST_WORDS, BURST_WORDS), value_bytes: int = 0, direct: int = 0
+        self,
+        size: int,
+        words: tuple[int, ...] = (4 * BURST_WORDS, BURST_WORDS),
+        value_bytes: int = 0,
+        parts: int = 0,
+        direct: int = 0,
     ) -> None:
-        self.size, self.words, self.value_bytes, self.direct = size, words, value_bytes, direct
+        self.size, self.words, self.value_bytes, self.parts, self.direct = size, words, value_bytes, parts, direct
         members = {name: member.array(len(words)) for name, member in reader_streams(size).items()}
         if direct:
             members |= {name: member.flip().array(direct) for name, member in burst_streams(size).items()}
@@ -82,7 +89,8 @@ class AxiReadMaster(wiring.Component):
         # Each client's stream of bursts, and its signals of an answer
         clients: list[tuple[stream.Interface, Any, Any, Any]] = []
         for number, words in enumerate(self.words):
-            m.submodules[f"reader{number}"] = reader = MemoryReader(self.size, words, 0 if number else self.value_bytes)
+            own = (0, 0) if number else (self.value_bytes, self.parts)
+            m.submodules[f"reader{number}"] = reader = MemoryReader(self.size, words, *own)
             connect(m, flipped(self.segments[number]), reader.segments)
             connect(m, reader.o, flipped(self.o[number]))
             connect(m, reader.result, flipped(self.result[number]))

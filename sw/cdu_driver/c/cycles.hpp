@@ -63,8 +63,9 @@ uint64_t through_memory(const UnitTiming &unit, const ModeTiming &mode, const Jo
     Scales scales(mode, counts, unit.port_rows, unit.planned, opens, unit.scales + (job.direction == DECOMPRESS ? end : 0));
     Unit inner(unit, mode, blocks, scales, opens, end + core(mode, job) + end - 1, true);
     ReadPort port(latency);
-    Reader<Input> data(input, size, unit.memory_words);
-    Reader<ScaleWalk> scale_reader(ScaleWalk(mode, job, counts), size, unit.scale_words);
+    const uint64_t bursts = job.direction == COMPRESS ? unit.tensor_bursts : unit.memory_words / 4;
+    Reader<Input> data(input, size, unit.memory_words, bursts);
+    Reader<ScaleWalk> scale_reader(ScaleWalk(mode, job, counts), size, unit.scale_words, unit.scale_words / 4);
     Words<Unit> words(size, port_bytes, inner);
     Words<Scales> scale_words(size, std::max<uint64_t>(1, mode.scale_bytes), scales);
     Writer<Output> writer(output, size, unit.unanswered, latency, opens);

@@ -126,9 +126,9 @@ class ReadPort {
 template <typename Walk>
 class Reader {
   public:
-    Reader(Walk walk, uint64_t size, uint64_t words)
-        : walk_(walk), size_(size), most_(std::min(BURST_WORDS, words)), free_(words), in_memory_(words / 4 >= 16),
-          parts_(std::max<uint64_t>(2, words / 4) + in_memory_), plan_latency_(in_memory_ ? 2 : 1) {}
+    Reader(Walk walk, uint64_t size, uint64_t words, uint64_t bursts)
+        : walk_(walk), size_(size), most_(std::min(BURST_WORDS, words)), free_(words), in_memory_(bursts >= 16),
+          parts_(std::max<uint64_t>(2, bursts) + in_memory_), plan_latency_(in_memory_ ? 2 : 1) {}
 
     void arrives(uint64_t now) { arrived_.push_back(now + 2), ++moves; }
     bool asks() const { return burst_ && burst_ <= free_; }

@@ -39,6 +39,7 @@ struct UnitTiming {
     uint32_t packed_bytes;  // bytes of a word of the packed port
     uint32_t memory_bytes;  // bytes of a word of memory; 0: there is no DMA engine
     uint32_t memory_words;  // words that a direction may have requested
+    uint32_t tensor_bursts; // bursts of a tensor that may have been requested
     uint32_t scale_words;   // words of scales that a direction may have requested
     uint32_t unanswered;    // bursts that a direction may have written without an answer
     uint32_t sender;        // cycles through the end of a port that sends
