@@ -131,8 +131,6 @@ DMA_HALTS = ("tail", "ring", "owned")
 #: Registers that describe a ring; they may be written only while it does not run.
 RING_REGISTERS = ("RING_LOW", "RING_HIGH", "RING_SIZE", "ATTRIBUTES")
 _OF_A_RING = f"{', '.join(RING_REGISTERS[:-1])} or {RING_REGISTERS[-1]}"
-#: Bits of AxUSER.
-USER_BITS = 16
 
 #: Registers of each direction of the engine.
 DMA_CHANNEL = (
@@ -223,7 +221,7 @@ DMA_CHANNEL = (
             Field("cache", 0, 4, "AxCACHE; its two upper bits, to allocate, are 0 where bit 1, modifiable, is 0", reset=0b0011),
             Field("prot", 4, 3, "AxPROT"),
             Field("qos", 8, 4, "AxQOS"),
-            Field("user", REGISTER_BITS - USER_BITS, USER_BITS, "AxUSER"),
+            Field("user", 16, 16, "AxUSER"),
         ),
     ),
 )

@@ -8,7 +8,7 @@ from amaranth.hdl import Array, Cat, Module, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
-from cdu_spec.dma import MEMORY_ADDRESS_BITS, USER_BITS, dma_register
+from cdu_spec.dma import MEMORY_ADDRESS_BITS, dma_register
 
 #: Bytes that no burst crosses a multiple of.
 BOUNDARY_BYTES = 4096
@@ -18,16 +18,15 @@ BURST_WORDS = 16
 ID_BITS = 4
 #: AxBURST: addresses go up.
 _INCREMENTING = 1
+#: Signals of a request that its ring sets, with their bits: the fields of register ATTRIBUTES.
+_ATTRIBUTES = {field.name: field.width for field in dma_register("ATTRIBUTES").fields}
 _REQUEST = {
     "id": Out(ID_BITS),
     "addr": Out(MEMORY_ADDRESS_BITS),
     "len": Out(8),
     "size": Out(3),
     "burst": Out(2),
-    "cache": Out(4),
-    "prot": Out(3),
-    "qos": Out(4),
-    "user": Out(USER_BITS),
+    **{name: Out(width) for name, width in _ATTRIBUTES.items()},
     "valid": Out(1),
     "ready": In(1),
 }
@@ -41,10 +40,10 @@ class Burst(data.StructLayout):
 
 
 class Attributes(data.StructLayout):
-    """Signals of a request that its ring sets: the fields of register ATTRIBUTES."""
+    """AxCACHE, AxPROT, AxQOS and AxUSER of the requests of a ring, as in register ATTRIBUTES."""
 
     def __init__(self) -> None:
-        super().__init__({field.name: field.width for field in dma_register("ATTRIBUTES").fields})
+        super().__init__(_ATTRIBUTES)
 
 
 def read_members(prefix: str, size: int) -> dict[str, wiring.Member]:

@@ -230,9 +230,10 @@ def test_a_finisher_tells_the_cycles_of_each_job(seed):
     """The cycles of a job are from its START, or the end of the job before it, until its result is in memory."""
     rng = Random(seed)
     finisher = JobFinisher()
-    wanted, found = [], []
+    wanted, found, withdrawals = [], [], 0
 
     async def bench(ctx):
+        nonlocal withdrawals
         to_start, started, stored, passed, ended = 30, 0, 0, 0, None
         begun = deque()
         for now in range(20000):
@@ -245,6 +246,7 @@ def test_a_finisher_tells_the_cycles_of_each_job(seed):
                 started, to_start = started + 1, to_start - 1
             if withdrawn:  # the youngest one
                 begun.pop()
+                withdrawals += 1
                 started, to_start = started - 1, to_start + 1
             elif stores:
                 wanted.append(now - max(begun.popleft(), ended if ended is not None else 0))
@@ -271,6 +273,7 @@ def test_a_finisher_tells_the_cycles_of_each_job(seed):
     run(finisher, bench)
     assert [each[:3] for each in found] == [(number, 32 + number, 1) for number in range(20)]
     assert [each[3] for each in found] == wanted[:20]
+    assert withdrawals
 
 
 def test_a_finisher_tells_what_the_writer_says():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cdu_spec.config import CduConfig
-from cdu_spec.config_rules import ConfigError
+from cdu_spec.config_rules import DMA_BITS, ConfigError
 from cdu_spec.dma import (
     COMPLETION,
     COMPLETION_BYTES,
@@ -18,10 +18,13 @@ from cdu_spec.dma import (
     Descriptor,
     dma_address,
     dma_entries,
+    read_bursts,
+    read_words,
     tensor_extents,
+    unanswered_bursts,
 )
 from cdu_spec.dma_documents import dma_c_header, dma_markdown
-from cdu_spec.modes import Mode
+from cdu_spec.modes import Dtype, Mode
 from cdu_spec.register_documents import c_header
 from cdu_spec.register_types import Channel
 from cdu_spec.registers import address
@@ -33,6 +36,16 @@ def test_the_page_is_up_to_date():
     begin, end = "<!-- python -m cdu_spec.dma_documents -->\n", "<!-- tables end -->"
     text = PAGE.read_text(encoding="utf-8")
     assert text.partition(begin)[2].partition(end)[0] == dma_markdown(), f"put the output of {begin.strip('<!->')} there"
+
+
+@pytest.mark.parametrize("value_format", [dtype.label for dtype in Dtype])
+@pytest.mark.parametrize("bits", [bits for bits in DMA_BITS if bits])
+def test_rows_of_tiles_keep_as_many_words_under_way_as_long_rows(bits, value_format):
+    """A row of a tile has 32 values: bursts of that length come to the words that may be requested."""
+    config = CduConfig(dma_bits=bits, value_format=value_format)
+    row = max(1, 32 * Dtype.from_label(value_format).bits // bits)
+    assert read_bursts(config) * row >= read_words(config)
+    assert (unanswered_bursts(config) + 1) * row >= read_words(config)
 
 
 def test_every_number_of_a_descriptor_has_its_place():

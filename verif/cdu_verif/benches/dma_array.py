@@ -385,7 +385,7 @@ async def activations_of_photographs(bench: DmaBench) -> None:
 
 @bench_test(DmaBench, direction=[channel.value for channel in Channel], mode=[mode.name.lower() for mode in _MODES])
 async def rate(bench: DmaBench, direction: str, mode: str) -> None:
-    """Jobs of a direction overlap: the next one ends sooner than if it were alone, by more than the latency of memory."""
+    """Jobs of a direction overlap: the next one ends sooner than alone, by more than memory's latency but in tiles."""
     bench.memory.latency = 40
     count, first = 4, 1
     item = _item(bench, (2, 4, 32, 64), Mode[mode.upper()])
