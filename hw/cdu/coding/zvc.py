@@ -10,8 +10,8 @@ from cdu_spec.geometry import LANES, VALUE_BITS
 
 
 def popcount(mask: Value) -> Value:
-    """Number of set bits."""
-    return sum((bit for bit in mask[1:]), start=mask[0])
+    """Return the number of set bits, in as many bits as the greatest number needs."""
+    return sum((bit for bit in mask[1:]), start=mask[0])[: len(mask).bit_length()]
 
 
 def ranks(m: Module, mask: Value) -> list[Signal]:
