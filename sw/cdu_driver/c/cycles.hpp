@@ -66,8 +66,8 @@ uint64_t through_memory(const UnitTiming &unit, const ModeTiming &mode, const Jo
     const uint64_t bursts = job.direction == COMPRESS ? unit.tensor_bursts : unit.memory_words / 4;
     Reader<Input> data(input, size, unit.memory_words, bursts);
     Reader<ScaleWalk> scale_reader(ScaleWalk(mode, job, counts), size, unit.scale_words, unit.scale_words / 4);
-    Words<Unit> words(size, port_bytes, inner);
-    Words<Scales> scale_words(size, std::max<uint64_t>(1, mode.scale_bytes), scales);
+    Words<Unit> words(size, port_bytes, SLICE_WORDS, inner);
+    Words<Scales> scale_words(size, std::max<uint64_t>(1, mode.scale_bytes), 0, scales);
     Writer<Output> writer(output, size, unit.unanswered, latency, opens);
     Progress progress(counts.beats, latency);
     bool turn = false, waits = false;
@@ -78,7 +78,7 @@ uint64_t through_memory(const UnitTiming &unit, const ModeTiming &mode, const Jo
         const bool second = scale_reader.asks() && (turn || !data.asks()), first = data.asks() && !second;
         if (first) port.request(now, 0, data.wants()), turn = true;
         if (second) port.request(now, 1, scale_reader.wants()), turn = false;
-        words.flush(now), scale_words.flush(now);
+        words.move(now), scale_words.move(now);
         data.step(now, first, words);
         scale_reader.step(now, second, scale_words);
         inner.step(now);

@@ -9,7 +9,7 @@ namespace cdu {
 
 namespace detail {
 
-constexpr uint64_t BURST_WORDS = 16, BOUNDARY = 4096, WRITE_WORDS = 32, NEVER = ~uint64_t(0);
+constexpr uint64_t BURST_WORDS = 16, BOUNDARY = 4096, WRITE_WORDS = 32, SLICE_WORDS = 2, NEVER = ~uint64_t(0);
 
 // Piece of memory: bytes from an address on, then padding that memory does not have.
 struct Segment {
@@ -200,12 +200,15 @@ class Reader {
     uint64_t burst_ = 0;
 };
 
-// Bytes to words of a port: the packer, and the converter behind it. `port.accept(bytes, last, now)` takes a word, or refuses.
+// Bytes to words of a port: the packer, a register slice of `room` words (0: none), and the converter behind it.
+// `port.accept(bytes, last, now)` takes a word, or refuses.
 template <typename Port>
 class Words {
   public:
-    Words(uint64_t size, uint64_t port_bytes, Port &port) : size_(size), port_bytes_(port_bytes), port_(port) {}
+    Words(uint64_t size, uint64_t port_bytes, uint64_t room, Port &port)
+        : size_(size), port_bytes_(port_bytes), room_(room), port_(port) {}
 
+    // A piece for the packer, after `move` in the same cycle.
     bool take(uint64_t count, bool last, uint64_t now) {
         if (over_) return false;
         const uint64_t total = level_ + count;
@@ -220,13 +223,27 @@ class Words {
         return true;
     }
 
-    // The rest of a packet, behind the last piece.
-    void flush(uint64_t now) {
+    // A cycle: the word that the slice holds, and the rest of a packet behind the last piece.
+    void move(uint64_t now) {
+        full_ = slice_.size() == room_;
+        if (!slice_.empty() && convert(slice_.front().bytes, slice_.front().last, now)) slice_.pop_front();
         if (over_ && give(level_, true, now)) over_ = false, level_ = 0;
     }
 
   private:
+    struct Word {
+        uint64_t bytes;
+        bool last;
+    };
+
     bool give(uint64_t bytes, bool last, uint64_t now) {
+        if (!room_) return convert(bytes, last, now);
+        if (full_) return false;
+        slice_.push_back({bytes, last});
+        return true;
+    }
+
+    bool convert(uint64_t bytes, bool last, uint64_t now) {
         if (size_ > port_bytes_) {
             const uint64_t left = bytes - std::min(bytes, cut_);
             if (!port_.accept(std::min(left, port_bytes_), last && left <= port_bytes_, now)) return false;
@@ -242,10 +259,11 @@ class Words {
         return true;
     }
 
-    uint64_t size_, port_bytes_;
+    uint64_t size_, port_bytes_, room_;
     Port &port_;
+    std::deque<Word> slice_;
     uint64_t level_ = 0, held_ = 0, cut_ = 0;
-    bool over_ = false;
+    bool over_ = false, full_ = false;
 };
 
 // A writer to memory, and the channels AW, W and B (hw/cdu/dma/memory_writer.py, burst_former.py).

@@ -85,12 +85,19 @@ def behind_engine(config, latencies, jobs, seed):
     for latency in latencies:
         backend = DmaBackend(config, latency)
         random_jobs(config, backend, jobs, seed + latency)
-        for job in backend.took:
-            if (job.coder, job.channel) == (Coder.GMC, Channel.DECOMPRESS):
-                continue  # refused
-            options = {"coder": job.coder, "addresses": job.addresses}
-            model = job_cycles(config, job.channel, job.mode, job.shape, job.payload_bytes, latency, **options)
-            found.append((model, job.cycles, (job.mode.label, job.channel.value, latency, job.shape, job.payload_bytes)))
+        found += beside_model(backend)
+    return found
+
+
+def beside_model(backend):
+    """Return (model, simulation, job) of what a backend has computed."""
+    found, latency = [], backend.latency
+    for job in backend.took:
+        if (job.coder, job.channel) == (Coder.GMC, Channel.DECOMPRESS):
+            continue  # refused
+        options = {"coder": job.coder, "addresses": job.addresses}
+        model = job_cycles(backend.config, job.channel, job.mode, job.shape, job.payload_bytes, latency, **options)
+        found.append((model, job.cycles, (job.mode.label, job.channel.value, latency, job.shape, job.payload_bytes)))
     return found
 
 
@@ -136,6 +143,15 @@ def alone(config, jobs, seed):
 @needs_verilator
 def test_jobs_behind_the_engine_take_what_they_take_in_simulation():
     check(behind_engine(CONFIG, (0, 70), 3, seed=4711))
+
+
+@needs_verilator
+@pytest.mark.parametrize("shape", [(3, 2, 12, 4), (3, 1, 12, 8), (3, 2, 3, 15)])
+def test_words_that_wait_for_scales_leave_room_for_a_burst(shape):
+    """Two words in the engine's register slice decide whether another burst is requested before the scales come."""
+    backend = DmaBackend(CONFIG, 70)
+    codec("sfpr", backend=backend).compress(torch.randn(shape, generator=torch.Generator().manual_seed(4712)))
+    check(beside_model(backend))
 
 
 @needs_verilator
