@@ -9,6 +9,7 @@ from torch import Tensor
 
 from actcodec.golden.blocks import padded
 from actcodec.golden.checks import require
+from actcodec.golden.extremes import extremes
 from actcodec.golden.pieces import CHUNK_VALUES
 from actcodec.golden.sfpr import FLOATS
 
@@ -24,7 +25,7 @@ def block_mean(blocks: Tensor) -> Tensor:
 def least_and_greatest(groups: Tensor) -> tuple[Tensor, Tensor]:
     """Return the least and greatest value of each group: int16 (G, n) to int32 (G,) each."""
     require("groups", groups, (torch.int16,))
-    least, greatest = groups.aminmax(dim=1)
+    least, greatest = extremes(groups, 1)
     return least.to(torch.int32), greatest.to(torch.int32)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from actcodec.golden.extremes import extremes
 from actcodec.golden.formats import quotient
 from actcodec.golden.pieces import piece_values
 
@@ -24,9 +25,9 @@ DROPPED_BITS = 2 * PLACE_BITS - SQUARE_BITS
 def channel_edges(channels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the least and greatest value of each channel, float64 (channels,)."""
     first, then = (2, 0) if channels.shape[2] > 1 else (0, 1)  # the first reduction leaves a small tensor
-    edges = [part.aminmax(dim=first) for part in _parts(channels)]
-    least = torch.stack([edge.min.amin(then) for edge in edges]).amin(0)
-    return least.to(torch.float64), torch.stack([edge.max.amax(then) for edge in edges]).amax(0).to(torch.float64)
+    edges = [extremes(part, first) for part in _parts(channels)]
+    least = torch.stack([part.amin(then) for part, _ in edges]).amin(0)
+    return least.to(torch.float64), torch.stack([part.amax(then) for _, part in edges]).amax(0).to(torch.float64)
 
 
 def channel_moments(channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:

@@ -131,14 +131,14 @@ def estimated_bits(values: Tensor) -> float:
     """Return about the bits that :func:`encode` would need: the entropy of all bytes, by their frequencies per stream."""
     codes, planes = _narrowed(values)
     packed = (pack_tight(of_width, width) for of_width, width in zip(codes, WIDTHS, strict=True))
-    return sum(entropy(torch.bincount(stream, minlength=BYTE_VALUES)) for stream in (*packed, *planes))
+    streams = (stream for stream in (*packed, *planes) if stream.numel())
+    return sum(entropy(torch.bincount(stream, minlength=BYTE_VALUES)) for stream in streams)
 
 
 def entropy(counts: Tensor) -> float:
     """Return the entropy, in bits, of bytes with these frequencies, int64 (256,)."""
     occurring = counts[counts > 0].to(torch.float64)
-    shares = occurring / occurring.sum()
-    return float(-(shares.log2() * occurring).sum())
+    return float(-((occurring / occurring.sum()).log2() * occurring).sum())
 
 
 def _limit(width: int) -> int:

@@ -208,8 +208,7 @@ def _backward(function: Any, *names: str) -> Callable[[Tensor, dict[str, Any]], 
     """Return planes that are true where torch's own backward function passes the gradient, so that values at limits agree."""
 
     def planes(x: Tensor, arguments: dict[str, Any]) -> tuple[Tensor, ...]:
-        ones = torch.ones((), dtype=x.dtype, device=x.device).expand_as(x)
-        return (function(ones, x, *(arguments[name] for name in names)) != 0,)
+        return (function(torch.ones_like(x), x, *(arguments[name] for name in names)) != 0,)
 
     return planes
 

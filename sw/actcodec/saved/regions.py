@@ -8,6 +8,8 @@ does to the values that another function saves of the same tensor.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 
 import torch
 from torch import Tensor
@@ -19,6 +21,8 @@ from actcodec.saved.layout import Layout
 from actcodec.saved.operations import Operation, plain
 
 _SOURCE = "the region keeper"
+#: Flags that are looked through at once.
+_ROW = 1024
 
 
 def regions_of(x: Tensor, operation: Operation) -> Form | None:
@@ -78,23 +82,29 @@ class RegionBits:
     @property
     def nbytes(self) -> int:
         """Bytes of the bits, and of one value per region."""
-        return sum(plane.nbytes for plane in self._planes) + sum(one.element_size() for one in self._representatives)
+        return sum(plane.nbytes for plane in self._planes) + self._representatives.nbytes
 
     def tensor(self) -> Tensor:
         """Return a tensor whose values lie in the same regions as those of the saved one."""
-        values = self._representatives
-        for plane in self._planes:
-            flags = plane.flags()
-            values = [torch.where(flags, there, here) for here, there in zip(values[::2], values[1::2], strict=True)]
-        return self._layout.restore(values[0], _SOURCE)
+        # A lookup is several times as fast as torch.where, whose branches no processor predicts.
+        regions = reduce(add, (plane.flags().to(torch.int32) << place for place, plane in enumerate(self._planes)))
+        values = self._representatives.index_select(0, regions.flatten()).view(regions.shape)
+        return self._layout.restore(values, _SOURCE)
 
 
-def _representatives(values: Tensor, planes: Sequence[Tensor]) -> list[Tensor]:
-    """Return a value of each region, scalars; the first plane is the lowest bit of the index. Empty regions get any value."""
+def _representatives(values: Tensor, planes: Sequence[Tensor]) -> Tensor:
+    """Return a value of each region, (2 ** planes,); plane i is bit i of the index. Empty regions get any value."""
     regions = [~planes[-1], planes[-1]]
     for plane in planes[-2::-1]:
         regions = [region & side for region in regions for side in (~plane, plane)]
-    return [values[region.view(torch.uint8).argmax()].clone() for region in regions]
+    return values.index_select(0, torch.cat([_first(region) for region in regions]))
+
+
+def _first(flags: Tensor) -> Tensor:
+    """Return the place of the first flag that is set, int64 (1,), or 0; the row that has it is found first, by vectors."""
+    rows = torch.nn.functional.pad(flags.view(torch.uint8), (0, -len(flags) % _ROW)).view(-1, _ROW)
+    row = rows.amax(1).argmax().view(1)
+    return row * _ROW + rows.index_select(0, row).argmax()
 
 
 class ExtremeBits:

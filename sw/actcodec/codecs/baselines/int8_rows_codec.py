@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isfinite
 
 import torch
 from cdu_tools.errors import UserError
@@ -58,14 +59,14 @@ class Int8RowsCodec(Codec):
     def compress(self, x: Tensor) -> Int8RowsForm:
         """Implement :class:`Codec`."""
         check_input(x)
-        check_finite(x)
         values = x.detach().contiguous()
-        least, most = _rows(values).aminmax(dim=1)
-        greatest = torch.maximum(least.abs(), most.abs()).float()
         codes = torch.empty_like(values, dtype=torch.int8)
-        divisors = torch.where(greatest > 0, greatest, 1.0)[:, None]
-        for into, row, divisor in _in_pieces(_rows(codes), _rows(values), divisors):
-            into.copy_((row / divisor).mul_(FULL_SCALE).round_())
+        greatest = values.new_empty(values.numel() // values.shape[-1], dtype=torch.float32)
+        for into, rows, most in _in_pieces(_rows(codes), _rows(values), greatest):
+            most.copy_(rows.abs().amax(1))
+            into.copy_((rows / torch.where(most > 0, most, 1.0)[:, None]).mul_(FULL_SCALE).round_())
+        if not isfinite(greatest.amax()):
+            check_finite(x)
         return Int8RowsForm(x.dtype, codes, greatest)
 
     def decompress(self, compressed: Packed) -> Tensor:

@@ -127,7 +127,7 @@ class FeatureKltCodec(FeatureCodedCodec):
         heads = self.heads and x.ndim == _HEADS_RANK
         features = x.shape[-1] * (x.shape[1] if heads else 1)
         tokens = _tokens(x.shape, features)
-        if tokens < LEAST_TOKENS * features or not bool((x < 0).any()):
+        if tokens < LEAST_TOKENS * features or not bool(x.amin() < 0):
             return None
         rows = _rows(x, heads).to(torch.float32)
         numbers = None
@@ -136,14 +136,16 @@ class FeatureKltCodec(FeatureCodedCodec):
             if numbers is None:
                 return None
             rows = rows / _scales(numbers)
-        variance, mean = torch.var_mean(rows, 0, correction=0)
+        mean = rows.mean(0)
+        left = rows - mean  # in place from here on, as the copy is as large as the tensor
+        variance = torch.stack([piece.square().sum(0) for piece in left.split(_PIECE_ROWS)]).sum(0) / tokens
         constant = rows.amin(0) == rows.amax(0)
         if not bool((((variance >= _LEAST_SQUARE) & (variance <= _MOST_SQUARE)) | constant).all()):
             return None
         if self.steps_of == TOKEN:
             variance = variance.mean().expand(features)
         deviation = torch.where(constant, 1.0, variance.sqrt())
-        left = rows.sub(mean).div_(deviation)  # in place, as the copy is as large as the tensor
+        left /= deviation
         left[:, constant] = 0
         mean = torch.where(constant, rows[0], mean)
         step = 2 * BLPA_REACH / 2**self.bits
@@ -236,9 +238,10 @@ def _scale_numbers(rows: Tensor) -> Tensor | None:
 
     Tokens of zeros, whose reconstructions are not exact, have the least deviation of all.
     """
-    variance, mean = torch.var_mean(rows, 1, correction=0)
+    mean = rows.mean(1)
+    variance = (rows - mean[:, None]).square_().mean(1)
     square = torch.maximum(variance, mean.square() / 2**16)
-    if not bool((((square >= _LEAST_SQUARE) & (square <= _MOST_SQUARE)) | (rows == 0).all(1)).all()):
+    if not bool((((square >= _LEAST_SQUARE) & (square <= _MOST_SQUARE)) | (rows.abs().amax(1) == 0)).all()):
         return None
     least = torch.where(square > 0, square, _MOST_SQUARE).amin()
     return (torch.where(square > 0, square, least).log2() * (_OCTAVE / 2)).round().to(torch.int32)

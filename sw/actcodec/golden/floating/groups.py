@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from actcodec.golden.codes import pack_tight, unpack_tight
+from actcodec.golden.extremes import extremes
 from actcodec.golden.formats import rounded_to_half
 from actcodec.golden.pieces import piece_values
 from actcodec.golden.random_bits import stochastically_rounded_
@@ -38,7 +39,7 @@ def ranges_between(least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor, Ten
 
 def edges(x: Tensor, group: int) -> tuple[Tensor, Tensor]:
     """Return the least and greatest value of each group, float32 (N, groups), never -0.0."""
-    found = [part.aminmax(dim=2) for part, _ in _parts(_by_sample(x), group)]
+    found = [extremes(part, 2) for part, _ in _parts(_by_sample(x), group)]
     least, greatest = (torch.cat(edges, 1).to(torch.float32) for edges in zip(*found, strict=True))
     # Adding zero turns -0.0, which is neither less nor greater than 0.0, into 0.0.
     return least + 0.0, greatest + 0.0

@@ -27,17 +27,24 @@ def sampled(rows: Tensor) -> Tensor:
 
 
 def components(sample: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the variances of the components, greatest first, float64 (features,), and their directions as columns.
+    """Return the variances of the components, greatest first, float64 (count,), and their directions as columns.
+
+    There are as many components as features, or as rows if these are fewer: the others have no variance. The greatest entry
+    of a direction, the first one of equals, is positive.
 
     Parameters
     ----------
     sample
         Finite floats (rows, features), whose mean counts as zero.
-
-    The greatest entry of a direction, the first one of equals, is positive.
     """
     exact = sample.to(torch.float64)
-    variances, directions = torch.linalg.eigh(exact.t() @ exact / len(exact))
+    if len(exact) < exact.shape[1]:
+        # Rows have fewer products with each other than features have, and the same variances.
+        variances, places = torch.linalg.eigh(exact @ exact.t() / len(exact))
+        lengths = (variances.clamp_min(torch.finfo(torch.float64).tiny) * len(exact)).sqrt()
+        directions = exact.t() @ places / lengths
+    else:
+        variances, directions = torch.linalg.eigh(exact.t() @ exact / len(exact))
     variances, directions = variances.flip(0).clamp_min_(0), directions.flip(1)
     greatest = directions.gather(0, directions.abs().argmax(0, keepdim=True))
     return variances, directions * torch.where(greatest < 0, -1.0, 1.0)

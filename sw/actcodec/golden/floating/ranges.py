@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from actcodec.golden.codes import pack_tight, unpack_tight
+from actcodec.golden.extremes import extremes
 from actcodec.golden.formats import as_dtype
 from actcodec.golden.pieces import piece_values
 from actcodec.golden.pooling import Means, Pooling, cell_means
@@ -103,8 +104,7 @@ def _least_and_greatest(values: Tensor, range_values: int) -> tuple[Tensor, Tens
     if values.numel() % range_values:
         full = values[-1:].expand(-(-values.numel() // range_values) * range_values).clone()
         full[: values.numel()] = values
-    least, greatest = full.view(-1, range_values).aminmax(dim=1)
-    return least, greatest
+    return extremes(full.view(-1, range_values), 1)
 
 
 def _spread(per_range: Tensor, range_values: int, part: slice) -> Tensor:

@@ -13,14 +13,14 @@ def correlated(rows, features, seed, decay=0.7):
     return (torch.randn(rows, features, generator=random) * deviations) @ turn
 
 
-@pytest.mark.parametrize("features", [1, 5, 24])
-def test_components_are_those_of_a_principal_component_analysis(features):
-    sample = correlated(300, features, features)
+@pytest.mark.parametrize(("rows", "features"), [(300, 1), (300, 5), (300, 24), (24, 24), (23, 24), (5, 24), (1, 24)])
+def test_components_are_those_of_a_principal_component_analysis(rows, features):
+    sample, count = correlated(rows, features, features, decay=0.9), min(rows, features)
     variances, directions = components(sample)
     _, singular, right = np.linalg.svd(sample.double().numpy(), full_matrices=False)
     np.testing.assert_allclose(variances, singular**2 / len(sample), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(np.abs(right @ directions.numpy()), np.eye(features), atol=1e-6)
-    np.testing.assert_allclose(directions.t() @ directions, np.eye(features), atol=1e-12)
+    np.testing.assert_allclose(np.abs(right @ directions.numpy()), np.eye(count), atol=1e-6)
+    np.testing.assert_allclose(directions.t() @ directions, np.eye(count), atol=1e-10)
 
 
 def test_signs_of_directions_do_not_depend_on_signs_of_values():
@@ -39,7 +39,10 @@ def test_equal_variances_have_orthogonal_directions_and_the_same_bits_twice():
     assert torch.equal(variances, torch.full((8,), 2 / 20, dtype=torch.float64))
     torch.testing.assert_close(directions @ directions.t(), torch.eye(8, dtype=torch.float64))
     assert torch.equal(components(sample)[1], directions)
-    assert components(torch.zeros(3, 4))[0].tolist() == [0, 0, 0, 0]
+    assert components(torch.zeros(5, 4))[0].tolist() == [0, 0, 0, 0]
+    few = components(torch.zeros(3, 4))
+    assert few[0].tolist() == [0, 0, 0]
+    assert few[1].tolist() == [[0, 0, 0]] * 4
 
 
 @pytest.mark.parametrize("rows", [1, 15, 16, 17, 5000, 20000])
