@@ -1,4 +1,4 @@
-"""``cdu check``: which policies a training step of one's own bears."""
+"""``cdu check``: policies under which a training step of the user's keeps its gradient."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _NOBODY_READS = 1
 #: Characters of a word that an error repeats in full.
 _LONGEST_WORD = 300
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: What torch says in a RuntimeError where others raise MemoryError.
+#: Text of torch's RuntimeError where others raise MemoryError.
 _TORCH_MEMORY = "can't allocate memory"
 
 

@@ -42,7 +42,7 @@ from cdu_cli.group import Commands
 from cdu_cli.usage import usage_sentence
 from cdu_cli.versions import versions
 
-#: What typer raises for words that are no command line; the class has no public name.
+#: Error that typer raises for words that are no command line; the class has no public name.
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
 

@@ -80,7 +80,7 @@ _OUTPUT: Any = typer.Option(
     "-o", "--output", help="Directory for the results (made when missing).", parser=folder_name, metavar="DIRECTORY"
 )
 OutputOption = Annotated[Path, _OUTPUT]
-#: Of a command that need not write anything.
+#: Directory for the results of a command that need not write any.
 OptionalOutputOption = Annotated[Path | None, _OUTPUT]
 BackendOption = Annotated[
     str,

@@ -30,7 +30,7 @@ from cdu_cli.progress import ProgressBar, command_line, publish
 if TYPE_CHECKING:
     from cdu_synth.sweep.sweep_space import Noted, Preparation
 
-#: What can be measured.
+#: Quantities that can be measured.
 _AREA, _RATE, _RATIO = "area", "rate", "ratio"
 _UNIT = "array"
 _EXAMPLE = (

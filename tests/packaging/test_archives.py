@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES = [ROOT / folder for folder in METADATA["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]]
 CHECK = ROOT / "benchmarks" / "release_check.py"
-#: What tools leave behind.
+#: Files that tools leave behind.
 LEFT = {"__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".hypothesis"}
 
 

@@ -46,7 +46,7 @@ def test_a_table_for_shifts(tmp_path, files, maps):
     c = coefficients(maps[:2], 1.0).numpy()
     assert found["search"]["objective"] == pytest.approx(objective(c, table, 0.02, "trunc", "shift", "zvc"), rel=1e-12)
     assert found["search"]["objective"] <= min(one["objective"] for one in found.values())
-    # What is drawn and tabled was measured on the other file.
+    # Plot and table show measurements of the other file.
     measured = [one for one in results["measured"] if one["S"] == 1.0]
     assert {one["kind"] for one in measured} == {"div", "shift"}
     assert {one["rounding"] for one in measured} == {"trunc", "half_away"}

@@ -64,7 +64,7 @@ def _named(prefix: str, channel: str, signals: dict[str, wiring.Member]) -> dict
 
 
 def join(m: Module, outer: Any, inner: Any, members: dict[str, wiring.Member]) -> None:
-    """Connect a port of a component to that of a submodule, which bears the same name."""
+    """Connect a port of a component to that of a submodule, which has the same name."""
     for name, member in members.items():
         ends = getattr(outer, name), getattr(inner, name)
         m.d.comb += ends[0].eq(ends[1]) if member.flow is Out else ends[1].eq(ends[0])

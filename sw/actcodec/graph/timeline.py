@@ -147,7 +147,7 @@ _LOOPS = _names(
 #: first input, over which nothing else is written.
 _REDUCTIONS = _names("var_mean std_mean max min aminmax var std sum mean amax amin prod any all argmax argmin")
 _WRITES = _names("scatter scatter_add scatter_reduce index_put index_add _unsafe_index_put _unsafe_masked_index_put_accumulate")
-#: What inductor does not compute twice on a CPU.
+#: Operations that inductor does not compute twice on a CPU.
 _HEAVY = _names("exp log log10 log1p log2 sigmoid tanh erf gelu silu softplus")
 _LOOP, _REDUCTION, _EXTERN, _GIVEN, _PART, _VIEW = range(6)
 
@@ -232,7 +232,7 @@ class _Run:
         self._kinds |= {user: _EXTERN for product in self._added for user in product.users}
         outputs = {self.root(node) for node in self.graph.output_node().all_input_nodes}
         self._fused: dict[fx.Node, _Fused] = {}
-        #: What a node with a buffer reads.
+        #: Inputs of each node with a buffer.
         self._inputs: dict[fx.Node, frozenset[fx.Node]] = {}
         for node in self.graph.nodes:
             if node.op != "output" and self._kinds[node] != _VIEW:

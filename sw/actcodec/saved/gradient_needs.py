@@ -264,7 +264,7 @@ def extreme_of(operation: Operation, x: Tensor) -> Callable[[Tensor], Tensor] | 
     return partial(function, dim=axes, keepdim=True) if _is(x, arguments["input"]) else None
 
 
-def bears_errors(operation: Operation, x: Tensor) -> bool:
+def tolerates_errors(operation: Operation, x: Tensor) -> bool:
     """Return whether the gradient of an operation tolerates small errors of ``x``, which it saves."""
     name = plain(operation.function)
     return name in SMOOTH or (name in BY_ARGUMENTS and BY_ARGUMENTS[name](operation, x))

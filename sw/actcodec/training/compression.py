@@ -161,7 +161,9 @@ class Compression:
         if facts.tensor.ndim < LEAST_RANK or self.limits.leave_out(facts, tensor):
             return ""
         if not tensor.smooth and self._policy.choose(replace(tensor, smooth=True)) is not None:
-            return _UNKNOWN if tensor.consumer == UNKNOWN else f"what {tensor.function} saves, whose gradient bears no error"
+            return (
+                _UNKNOWN if tensor.consumer == UNKNOWN else f"what {tensor.function} saves, whose gradient tolerates no error"
+            )
         if tensor.dtype not in CODED_DTYPES and self._policy.choose(replace(tensor, dtype=CODED_DTYPES[0])) is not None:
             return f"activations in {str(tensor.dtype).removeprefix('torch.')}"
         return ""

@@ -42,7 +42,7 @@ from actcodec.saved.call_stack import (
 )
 from actcodec.saved.facts import Facts
 from actcodec.saved.forms import BITS, BitForm, Exact, Form
-from actcodec.saved.gradient_needs import SIGNS, bears_errors, norm_of
+from actcodec.saved.gradient_needs import SIGNS, norm_of, tolerates_errors
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.loss import Losses
 from actcodec.saved.norms import guarded
@@ -422,7 +422,7 @@ class Session:
         modules = running_modules(self._module_names)
         consumer = operation.name if operation is not None else CHECKPOINT if checkpoint_saves() else UNKNOWN
         # A checkpoint recomputes from one reconstruction, so that the error is that of an input of the model.
-        smooth = bears_errors(operation, x) if operation is not None else consumer == CHECKPOINT
+        smooth = tolerates_errors(operation, x) if operation is not None else consumer == CHECKPOINT
         function = "" if operation is None else plain(operation.function)
         loss = self._losses is not None and consumer != CHECKPOINT and self._losses.running(modules)
         module = self._module_name(modules)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 #: Number of words that are cleared at once.
 _PIECE = 1 << 16
-#: What is left of the last piece, by device and stream.
+#: Rest of the last piece, by device and stream.
 _left: dict[tuple[torch.device, int], Tensor] = {}
 _lock = Lock()
 

@@ -16,7 +16,7 @@ from triton_here import DEVICE, needs_kernels
 
 pytestmark = needs_kernels
 POLICIES = ("sfpr", "sfpr+zvc", "jpeg-act", "actnn-L2", "brc")
-#: What happens to some activations: nothing, far channels, rows far from zero, values that are not finite.
+#: Kinds of activations: unchanged, with far channels, rows far from zero, values that are not finite.
 VALUES = ("near", "far", "infinite")
 
 

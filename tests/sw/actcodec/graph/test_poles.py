@@ -33,7 +33,7 @@ STEEP = {
     "sines of many frequencies": lambda a, b: torch.sin(a * 3.14 * 2 ** (torch.arange(256) % 8)) * b,
     "remainders": lambda a, b: (10 * a).remainder(1.0) * b,
 }
-#: Functions whose gradient bears such errors.
+#: Functions whose gradient tolerates such errors.
 SMOOTH = {
     "products": lambda a, b: a * b,
     "softplus": lambda a, b: F.softplus(a) * b,

@@ -49,7 +49,7 @@ MUCH = {
     "pole": (
         lambda: nn.Sequential(nn.Linear(128, 128), nn.Softplus(), Called(torch.sqrt), nn.Linear(128, 8)),
         ROWS,
-        "what sqrt saves, whose gradient bears no error",
+        "what sqrt saves, whose gradient tolerates no error",
     ),
 }
 
