@@ -33,7 +33,9 @@ from cdu_tools.report import table_row
 from golden_speed import conv_features
 from torch import Tensor, nn
 
-CODECS = ("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "brc", "division", "actnn", "blpa", "autoquant", "actnn-sample")
+CODECS = (
+    *("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "brc", "division", "actnn", "blpa", "autoquant", "actnn-sample", "int8-rows"),
+)
 BACKENDS = ("torch", "triton")
 FORMATS = ("float32", "bfloat16", "float16")
 #: The step without hooks.

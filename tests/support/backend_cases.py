@@ -64,6 +64,7 @@ OPTIONS = {
     },
     **{name: {"scale": ["floor", "rceil"]} for name in MX_FORMATS},
     NVFP4: {},
+    "int8-rows": {},
     "sparse-sample": {"bits": [1, 3, 8], "group": [7, 256], "rounding": ["stochastic", "nearest"]},
 }
 KINDS = ["normal", "relu", "zero", "negative zero", "max", "subnormal", "huge range", "one channel zero", "ties"]

@@ -32,6 +32,7 @@ CODECS = (
     ("actnn", {}),
     ("blpa", {}),
     ("autoquant", {}),
+    ("int8-rows", {}),
     ("actnn-sample", {"bits": 3}),
     ("actnn-sample", {"bits": 2, "rounding": "nearest"}),
 )

@@ -14,7 +14,7 @@ from cdu_spec.modes import Mode
 from torch import Tensor
 
 from actcodec.backends.job import DTYPES, Job, Scaling
-from actcodec.backends.native import blocks, entropy, groups, predicted, ranges, rows, signs, statistics, steps
+from actcodec.backends.native import blocks, entropy, groups, predicted, ranges, rows, scaled_rows, signs, statistics, steps
 from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
 from actcodec.backends.native.modes import DECODERS, ENCODERS, compress_rows, decode_rows
@@ -49,6 +49,8 @@ IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyT
         golden.ranges.upsampled: ranges.upsampled,
         golden.rows.codes: rows.codes,
         golden.rows.values: rows.values,
+        golden.scaled_rows.codes: scaled_rows.codes,
+        golden.scaled_rows.values: scaled_rows.values,
         golden.steps.pack: steps.pack,
         golden.steps.values: steps.values,
         golden.predicted.cells: predicted.cells,

@@ -26,7 +26,7 @@ from actcodec.golden.integer_coder import WIDTHS
 _SOURCES = (
     *("sfpr.cpp", "jpeg_act.cpp", "affine.cpp", "fixed_steps.cpp", "sample_groups.cpp", "huffman.cpp", "channels.cpp"),
     *("step_copies.cpp", "predicted_steps.cpp", "context_coder.cpp", "fixed_point.cpp", "float_ranges.cpp", "pool_windows.cpp"),
-    *("signs.cpp", "block_scales.cpp"),
+    *("signs.cpp", "block_scales.cpp", "scaled_rows.cpp"),
 )
 _HEADERS = (
     *("channel_rows.h", "values.h", "coded_blocks.h", "zvc.h", "gmc.h", "affine.h", "bit_streams.h", "lane_moves.h"),

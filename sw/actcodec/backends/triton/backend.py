@@ -18,7 +18,7 @@ from torch import Tensor
 from actcodec.backends.backend import Ending
 from actcodec.backends.job import DTYPES, NO_SCALES, Job, Scaling, decompression_job
 from actcodec.backends.torch_backend import TorchBackend
-from actcodec.backends.triton import groups, moments
+from actcodec.backends.triton import groups, moments, scaled_rows
 from actcodec.backends.triton import sfpr as kernels
 from actcodec.backends.triton.answers import Answer
 from actcodec.backends.triton.lengths import Measured
@@ -56,6 +56,8 @@ IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyT
         golden.groups.packed_codes: groups.packed_codes,
         golden.groups.values: groups.values,
         golden.groups.values_of_packed: groups.values_of_packed,
+        golden.scaled_rows.codes: scaled_rows.codes,
+        golden.scaled_rows.values: scaled_rows.values,
     }
 )
 

@@ -6,22 +6,17 @@ In a row with the greatest magnitude m, a value x is stored as round(127 x / m),
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
 
 import torch
 from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
+from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
-from actcodec.golden.formats import quotient
-from actcodec.golden.pieces import piece_values
-
-#: Integer of a row's greatest magnitude.
-FULL_SCALE = torch.iinfo(torch.int8).max
+from actcodec.golden.floating import scaled_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,44 +38,42 @@ class Int8RowsForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """Return the reconstructed tensor."""
-        rebuilt = torch.empty_like(self.codes, dtype=self.dtype)
-        for into, codes, greatest in _in_pieces(_rows(rebuilt), _rows(self.codes), self.greatest[:, None]):
-            into.copy_(quotient(codes.to(torch.float32), FULL_SCALE) * greatest)
-        return rebuilt
+        values = backend_of(backend).run(scaled_rows.values, _rows(self.codes), self.greatest, self.dtype)
+        return values.view(self.codes.shape)
 
 
 @dataclass
 class Int8RowsCodec(Codec):
-    """Codec ``int8-rows``: 8 bits per value with one scale per row of the last dimension. Refuses NaN and infinity."""
+    """Codec ``int8-rows``: 8 bits per value with one scale per row of the last dimension. Refuses NaN and infinity.
+
+    Parameters
+    ----------
+    backend
+        ``torch``, or a backend that computes the same in less time: ``native``, ``triton`` or ``auto``.
+    """
+
+    backend: str | Backend = "torch"
 
     name = "int8-rows"
     centred = True
+
+    def __post_init__(self) -> None:
+        self._backend = backend_of(self.backend)
 
     def compress(self, x: Tensor) -> Int8RowsForm:
         """Implement :class:`Codec`."""
         check_input(x)
         values = x.detach().contiguous()
-        codes = torch.empty_like(values, dtype=torch.int8)
-        greatest = values.new_empty(values.numel() // values.shape[-1], dtype=torch.float32)
-        for into, rows, most in _in_pieces(_rows(codes), _rows(values), greatest):
-            most.copy_(rows.abs().amax(1))
-            into.copy_((rows / torch.where(most > 0, most, 1.0)[:, None]).mul_(FULL_SCALE).round_())
-        if not isfinite(greatest.amax()):
-            check_finite(x)
-        return Int8RowsForm(x.dtype, codes, greatest)
+        codes, greatest, unfit = self._backend.run(scaled_rows.codes, _rows(values))
+        if bool(unfit):
+            check_finite(x, self._backend)
+        return Int8RowsForm(x.dtype, codes.view(x.shape), greatest)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """Implement :class:`Codec`."""
-        return compressed.decompress()
+        return compressed.decompress(self._backend)
 
 
 def _rows(x: Tensor) -> Tensor:
     """Return a contiguous tensor as (rows, values)."""
     return x.view(-1, x.shape[-1])
-
-
-def _in_pieces(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Yield tensors (rows, ...) some rows at a time, as many as suit the first one."""
-    rows, values = tensors[0].shape
-    step = max(1, piece_values(rows * values, tensors[0].device) // values)
-    return (tuple(one[first : first + step] for one in tensors) for first in range(0, rows, step))

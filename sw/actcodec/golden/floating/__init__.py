@@ -3,6 +3,6 @@
 Backends compute the same bits faster (:attr:`actcodec.backends.backend.Backend.implementations`). No hardware has these forms.
 """
 
-from actcodec.golden.floating import blocks, groups, predicted, ranges, rows, signs, steps
+from actcodec.golden.floating import blocks, groups, predicted, ranges, rows, scaled_rows, signs, steps
 
-__all__ = ["blocks", "groups", "predicted", "ranges", "rows", "signs", "steps"]
+__all__ = ["blocks", "groups", "predicted", "ranges", "rows", "scaled_rows", "signs", "steps"]

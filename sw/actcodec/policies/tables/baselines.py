@@ -63,9 +63,9 @@ def bf16_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Po
 
 
 def int8_rows_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """Return a policy that keeps every activation in 8 bits with a scale per row, with BRC for ReLU. It takes no options."""
-    _check_none("int8-rows", options)
-    return Policy((*first_rules({}), Rule("int8-rows", dtypes=CODED_DTYPES)), codec_factory=codec_factory)
+    """Return a policy of 8 bits with a scale per row, and BRC for ReLU. Options as for codec ``int8-rows`` (backend)."""
+    rules = (*first_rules(options), Rule(CodecSpec("int8-rows", options), dtypes=CODED_DTYPES))
+    return Policy(rules, codec_factory=codec_factory)
 
 
 def _check_none(name: str, options: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 KERNELS = [
     *("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "jpeg-base", "brc", "division", "actnn", "actnn-sample", "sparse-sample"),
     *("blpa", "autoquant", "autoquantz", "acgc-quant", "acgc-quantz", "cusz", "blpa-float", "blpa-coded", "division-float"),
-    *("actnn-float", *MX_FORMATS, NVFP4),
+    *("actnn-float", "int8-rows", *MX_FORMATS, NVFP4),
 ]
 #: Codecs whose forms raise for NaN and infinity, whatever an option says.
 STRICT = [name for name in sorted(OPTIONS) if "nonfinite" not in codec_options(name)]
