@@ -74,7 +74,7 @@ def nonfinite_error(bad: Tensor, count: int) -> NonFiniteError:
     first = int(bad.ne(0).nonzero()[0])
     return NonFiniteError(
         f"{int(bad.sum())} of {count} values are NaN or infinite (channel {first} has {int(bad[first])}): "
-        "correct the values, or set nonfinite to saturate"
+        "correct the values, or use nonfinite = saturate with a codec that has this option"
     )
 
 
