@@ -20,7 +20,7 @@ from cdu_tools.errors import UserError
 from cdu_tools.parallel import largest_first
 
 from actcodec.golden import context_coder, lorenzo, run_length, shift_quantizer
-from actcodec.golden.floating import signs
+from actcodec.golden.floating import scaled_rows, signs
 from actcodec.golden.integer_coder import WIDTHS
 
 _SOURCES = (
@@ -65,6 +65,7 @@ def constants() -> str:
         for module, names in (
             (geometry, ("LANES", "BLOCK_SIDE", "BLOCK_VALUES", "TILE_BLOCKS")),
             (sfpr, ("VALUE_MIN", "VALUE_MAX")),
+            (scaled_rows, ("FULL_SCALE",)),
             (signs, ("LEAST_STEPS", "MOST_STEPS")),
             (shift_quantizer, ("COEFFICIENT_MIN", "COEFFICIENT_MAX")),
             (huffman, ("MAX_CODE_BITS",)),

@@ -5,8 +5,6 @@ using namespace cdu;
 
 namespace {
 
-constexpr float FULL_SCALE = 127;
-
 // Calls body(row) for each row.
 template <class Body> void each_row(int64_t rows, int64_t columns, int threads, Body body) {
     int64_t some = std::max<int64_t>(1, PIECE / columns);
@@ -56,7 +54,7 @@ void scaled_row_codes(const void* x, int format, int64_t rows, int64_t columns, 
             float most = greatest[row] = largest(from, columns), divisor = most > 0 ? most : 1;
             constexpr float SHIFTER = 0x1.8p23f;  // leaves no bits for fractions
             each_beat(columns, [&](int64_t i, int64_t count) {
-                Floats steps = load_some(from + i, count) / divisor * FULL_SCALE;
+                Floats steps = load_some(from + i, count) / divisor * float(FULL_SCALE);
                 Ints whole = std::bit_cast<Ints>(steps + SHIFTER) - std::bit_cast<int32_t>(SHIFTER);
                 store_some(to + i, narrowed<Bytes>(whole), count);
             });
@@ -70,7 +68,7 @@ void scaled_row_values(const int8_t* codes, const float* greatest, int format, i
             const int8_t* from = codes + row * columns;
             T* to = static_cast<T*>(y) + row * columns;
             each_beat(columns, [&](int64_t i, int64_t count) {
-                store_some(to + i, floats(widened(load_some(from + i, count))) / FULL_SCALE * greatest[row], count);
+                store_some(to + i, floats(widened(load_some(from + i, count))) / float(FULL_SCALE) * greatest[row], count);
             });
         });
     });
