@@ -71,7 +71,7 @@ def names(tmp_path, monkeypatch):
     torch._dynamo.reset()
     labels = torch.tensor([0, 1, 2, 3])
     x = torch.randn(4, 3, 8, 8)
-    yield {
+    given = {
         "actcodec": actcodec,
         "torch": torch,
         "nn": nn,
@@ -92,6 +92,10 @@ def names(tmp_path, monkeypatch):
         "policy": actcodec.training.policy("sfpr"),
         "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
     }
+    yield given
+    # A group that a wrapped model keeps alive is freed under Python's lock, for which Gloo's thread may wait.
+    del model
+    given.clear()
     dist.destroy_process_group()
 
 
