@@ -25,7 +25,10 @@ from step_time import NETWORKS, batch_of
 from torch import nn
 
 _BATCH = 4
-_CODECS = ("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "brc", "division", "actnn", "blpa", "actnn-sample", "int8-rows")
+_CODECS = (
+    *("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "brc", "division", "actnn", "blpa", "actnn-sample"),
+    *("int8-rows", "mxint8", "nvfp4"),
+)
 _POLICIES = ("none", "sfpr", "jpeg-act", "jpeg-gmc", "blpa-coded", "transformer")
 
 

@@ -17,7 +17,6 @@ from actcodec.backends.job import Job
 from actcodec.backends.triton import jpeg_act
 from actcodec.backends.triton.backend import TritonBackend
 from actcodec.backends.triton.modes import DECODERS, ENCODERS
-from actcodec.backends.triton.scales import Scales
 from actcodec.golden.floating import predicted
 from actcodec.golden.floating.predicted import Predicted
 from actcodec.golden.floating.steps import Line, cells, finished
@@ -56,8 +55,8 @@ def _middles(
     return finished(values, whole, dtype, rectified=rectified, line=line).view(tuple(shape))
 
 
-def _coefficients(x: Tensor, view: MatrixView, job: Job, scales: Scales) -> Tensor:
-    return jpeg_act.forward(x, view, job, scales).view(-1).view(torch.uint8)
+def _coefficients(x: Tensor, view: MatrixView, job: Job, marks: Tensor | None) -> Tensor:
+    return jpeg_act.forward(x, view, job).view(-1).view(torch.uint8)
 
 
 def _from_coefficients(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:

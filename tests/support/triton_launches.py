@@ -33,6 +33,8 @@ CODECS = (
     ("blpa", {}),
     ("autoquant", {}),
     ("int8-rows", {}),
+    *((name, {"scale": rule}) for name in ("mxint8", "mxfp6-e3m2") for rule in ("floor", "rceil")),
+    ("nvfp4", {}),
     ("actnn-sample", {"bits": 3}),
     ("actnn-sample", {"bits": 2, "rounding": "nearest"}),
 )

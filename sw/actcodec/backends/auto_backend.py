@@ -11,7 +11,7 @@ from cdu_spec.matrix_view import MatrixView
 from cdu_tools.errors import MissingToolError, UserError
 from torch import Tensor
 
-from actcodec.backends.backend import Backend, Ending, P, R
+from actcodec.backends.backend import Backend, Ending, Nearness, P, R
 from actcodec.backends.job import Job, Scaling
 from actcodec.backends.native.backend import NativeBackend
 from actcodec.backends.torch_backend import TorchBackend
@@ -59,13 +59,9 @@ class AutoBackend(TorchBackend):
         """Implement :class:`~actcodec.backends.backend.Backend`."""
         return fastest(x).begin_scaled(x, view, scaling, near_zero)
 
-    def begin_near_zero(self, channels: Tensor) -> Callable[[], bool] | None:
+    def begin_near_zero(self, channels: Tensor) -> Nearness | None:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
         return fastest(channels).begin_near_zero(channels)
-
-    def begin_numbers(self, numbers: Tensor) -> Callable[[], list[int]] | None:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return fastest(numbers).begin_numbers(numbers)
 
     def begin_finite(self, x: Tensor) -> Callable[[], bool] | None:
         """Implement :class:`~actcodec.backends.backend.Backend`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar, cast
 
 from cdu_spec.bitstream import Header
 from cdu_spec.matrix_view import MatrixView
@@ -18,6 +18,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 #: Function that waits for the device and returns what :meth:`Backend.compress_scaled` returns.
 Ending = Callable[[], "tuple[Tensor, Tensor] | None"]
+
+
+class Nearness(NamedTuple):
+    """Statistics of a tensor that a device computes beside the host."""
+
+    largest: Tensor  #: largest magnitude, float32 (), on the device
+    #: Waits; returns True if all magnitudes are below a number, by default infinity, and surely no channel is far from zero.
+    holds: Callable[..., bool]
 
 
 class MismatchError(UserError):
@@ -84,17 +92,9 @@ class Backend(ABC):
         del x, view, scaling, near_zero
         return None
 
-    def begin_near_zero(self, channels: Tensor) -> Callable[[], bool] | None:
-        """Begin to look for channels of (outer, channels, inner) far from zero as :meth:`begin_scaled` does.
-
-        The function returns True if it is certain that there are none.
-        """
+    def begin_near_zero(self, channels: Tensor) -> Nearness | None:
+        """Begin to look for channels of (outer, channels, inner) far from zero as :meth:`begin_scaled` does."""
         del channels
-        return None
-
-    def begin_numbers(self, numbers: Tensor) -> Callable[[], list[int]] | None:
-        """Begin to read integers (n,) as :meth:`begin_scaled` does; the function returns them."""
-        del numbers
         return None
 
     def begin_finite(self, x: Tensor) -> Callable[[], bool] | None:

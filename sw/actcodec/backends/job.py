@@ -68,11 +68,14 @@ class Scaling:
         As :func:`actcodec.golden.sfpr.scales` takes them.
     job
         Returns the tensor's job for multipliers, float32 (channels,).
+    wide
+        True for integers of 16 bits, in the affine modes: the largest magnitude, times a multiplier rounded down, is 32767.
     """
 
     S: float
     scale_bits: int
     job: Callable[[Tensor], Job]
+    wide: bool = False
 
 
 def payload_shifts(row_major: Sequence[int]) -> tuple[int, ...]:

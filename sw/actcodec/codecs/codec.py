@@ -28,17 +28,14 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.backends.job import FORMATS, Job, Scaling, compression_job, payload_shifts
 from actcodec.backends.named import backend
+from actcodec.backends.near_zero import begin_scaled, tells_channels
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.codecs.compressed import Compressed, Packed, RawCopy
 from actcodec.codecs.jpeg.block_codec import BlockCodec
 from actcodec.codecs.tensor_kinds import QUANTISED, kind_of
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.dtype_names import dtype_name
-from actcodec.golden.near_zero import channel_views
 from actcodec.golden.sfpr import NonFiniteError, channel_maxima, check_nonfinite_policy, scales_of
-
-#: Least rank of tensors whose axis 1 counts channels.
-_VIEWED_RANK = 3
 
 
 class Codec(ABC):
@@ -61,8 +58,8 @@ class Codec(ABC):
 
     def compress_near_zero(self, x: Tensor) -> Packed | None:
         """Return :meth:`compress` of ``x`` if it is certain that no channel is far from zero and kernels tell; else None."""
-        del x
-        return None
+        end = self.begin(x)
+        return None if end is None else end()
 
     def begin(self, x: Tensor) -> Callable[[], Packed | None] | None:
         """Begin to compress ``x`` on a device that computes beside the host; return the function that ends it.
@@ -253,7 +250,7 @@ class SfprCodec(Codec):
     def compress_near_zero(self, x: Tensor) -> Compressed | None:
         """Implement :class:`Codec`; None for a subclass with a :meth:`compress` of its own."""
         x, view, scaling = self._begun(x)
-        if not self._has_statistics(x, view):
+        if not tells_channels(x, view) or type(self).compress is not SfprCodec.compress:
             return None
         at_once = self._backend.compress_scaled(x, view, scaling, near_zero=True)
         return None if at_once is None else self._compressed(x, *at_once)
@@ -263,23 +260,15 @@ class SfprCodec(Codec):
         if type(self).compress is not SfprCodec.compress:
             return None
         x, view, scaling = self._begun(x)
-        sure = self._has_statistics(x, view)
-        end = self._backend.begin_scaled(x, view, scaling, near_zero=sure)
+        end = begin_scaled(self._backend, x, view, scaling)
         if end is None:
             return None
-        views = [] if sure else channel_views(x.shape)
-        near = [self._backend.begin_near_zero(x.view(channels)) for channels in views]
 
         def compressed() -> Compressed | None:
             at_once = end()
-            are_near = all(is_near is not None and is_near() for is_near in near)
-            return self._compressed(x, *at_once) if at_once is not None and are_near else None
+            return None if at_once is None else self._compressed(x, *at_once)
 
         return compressed
-
-    def _has_statistics(self, x: Tensor, view: MatrixView) -> bool:
-        """Return whether the statistics of channels tell of axis 1; not for a subclass with a :meth:`compress` of its own."""
-        return x.ndim >= _VIEWED_RANK and view.channels == x.shape[1] and type(self).compress is SfprCodec.compress
 
     def _begun(self, x: Tensor) -> tuple[Tensor, MatrixView, Scaling]:
         """Check a tensor; return it contiguous, its view and its scaling."""

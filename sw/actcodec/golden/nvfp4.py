@@ -13,25 +13,26 @@ from actcodec.golden.checks import require
 from actcodec.golden.formats import quotient
 from actcodec.golden.mx import canonical_, element_codes, minifloat, numbers, numbers_of, with_scales, without_scales
 
-_GREATEST = float(numbers(NVFP4_FORMAT)[NVFP4_FORMAT.greatest])
-_GREATEST_SCALE = float(numbers(NVFP4_SCALE)[NVFP4_SCALE.greatest])
+GREATEST = float(numbers(NVFP4_FORMAT)[NVFP4_FORMAT.greatest])
+GREATEST_SCALE = float(numbers(NVFP4_SCALE)[NVFP4_SCALE.greatest])
 #: Least scale of a block; scales are normal numbers and therefore never zero.
-_LEAST_SCALE = 2.0**NVFP4_SCALE.emin
+LEAST_SCALE = 2.0**NVFP4_SCALE.emin
+#: Least scale of a tensor: its product with the least scale of a block has a reciprocal.
+LEAST_TENSOR_SCALE = torch.finfo(torch.float32).tiny / LEAST_SCALE
 
 
 def tensor_scale(largest: Tensor) -> Tensor:
     """Return the scale, float32 (), of a tensor from its largest magnitude, finite float32 ().
 
-    The block with the largest magnitude then has the greatest scale. The product with the least scale of a block always has a
-    reciprocal.
+    The block with the largest magnitude then has the greatest scale.
     """
-    return quotient(largest, _GREATEST_SCALE * _GREATEST).clamp_min(torch.finfo(torch.float32).tiny / _LEAST_SCALE)
+    return quotient(largest, GREATEST_SCALE * GREATEST).clamp_min(LEAST_TENSOR_SCALE)
 
 
 def encode(values: Tensor, scale: Tensor) -> Tensor:
     """Encode finite float32 (blocks, 16) with the tensor's scale, float32 (), to blocks as bytes, uint8 (blocks, 9)."""
     require("values", values, (torch.float32,), (NVFP4_FORMAT.values,))
-    wanted = (quotient(values.abs().amax(1), _GREATEST) / scale).clamp_(_LEAST_SCALE, _GREATEST_SCALE)
+    wanted = (quotient(values.abs().amax(1), GREATEST) / scale).clamp_(LEAST_SCALE, GREATEST_SCALE)
     scales = minifloat(NVFP4_SCALE).encode(wanted)
     factors = (1.0 / scale) / minifloat(NVFP4_SCALE).decode(scales)
     return with_scales(scales.to(torch.uint8), element_codes(values * factors[:, None], NVFP4_FORMAT), NVFP4_FORMAT)

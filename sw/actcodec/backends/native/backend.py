@@ -38,6 +38,7 @@ IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyT
         golden_codes.pack_tight: groups.pack,
         golden_codes.unpack_tight: groups.unpack,
         golden.groups.ranges: groups.ranges,
+        golden.groups.coded: groups.coded,
         golden.groups.codes: groups.codes,
         golden.groups.packed_codes: groups.packed_codes,
         golden.groups.values: groups.values,

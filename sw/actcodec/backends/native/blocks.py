@@ -12,6 +12,7 @@ from actcodec.backends.job import FORMATS
 from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
 from actcodec.golden.mx import blocks_of, numbers
+from actcodec.golden.nvfp4 import tensor_scale
 
 
 def mx_codes(x: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
@@ -29,14 +30,14 @@ def mx_values(payload: Tensor, kind: BlockFormat, shape: Sequence[int], dtype: t
     return y
 
 
-def nvfp4_codes(x: Tensor, scale: Tensor) -> Tensor:
+def nvfp4_codes(x: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
     """Compute :func:`actcodec.golden.floating.blocks.nvfp4_codes`."""
-    x, payload = host(x), _payload(x.numel(), NVFP4_FORMAT)
+    x, payload, scale = host(x), _payload(x.numel(), NVFP4_FORMAT), tensor_scale(host(largest))
     kernels()(
         *("nvfp4_codes", x, FORMATS[x.dtype], x.numel(), float(scale)),
         *(*_fields(NVFP4_FORMAT), *_fields(NVFP4_SCALE), numbers(NVFP4_FORMAT), numbers(NVFP4_SCALE), payload),
     )
-    return payload
+    return payload, scale
 
 
 def nvfp4_values(payload: Tensor, scale: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:

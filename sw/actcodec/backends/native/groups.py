@@ -11,6 +11,7 @@ from torch import Tensor
 from actcodec.backends.job import FORMATS
 from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
+from actcodec.golden.floating import groups as golden
 from actcodec.golden.floating.groups import greatest_codes, ranges_between, sample_count, sample_size
 
 
@@ -40,6 +41,11 @@ def values(
     limit = inf if dtype == torch.float32 else torch.finfo(dtype).max
     kernels()("group_values", codes, FORMATS[dtype], *codes.shape, group, *ranges, limit, y)
     return y
+
+
+def coded(x: Tensor, group: int, width: int, seed: int | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Compute :func:`actcodec.golden.floating.groups.coded`."""
+    return golden.coded(x, group, width, seed, ranges, packed_codes)
 
 
 def pack(codes: Tensor, bits: int) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -15,16 +15,16 @@ from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
 from torch import Tensor
 
-from actcodec.backends.backend import Ending
+from actcodec.backends.backend import Ending, Nearness
 from actcodec.backends.job import DTYPES, NO_SCALES, Job, Scaling, decompression_job
 from actcodec.backends.torch_backend import TorchBackend
-from actcodec.backends.triton import groups, moments, scaled_rows
+from actcodec.backends.triton import blocks, groups, moments, scaled_rows
 from actcodec.backends.triton import sfpr as kernels
 from actcodec.backends.triton.answers import Answer
 from actcodec.backends.triton.lengths import Measured
 from actcodec.backends.triton.modes import DECODERS, ENCODERS, Decoder, Encoder
 from actcodec.backends.triton.residuals import residual_maxima
-from actcodec.backends.triton.scales import Scales, near_zero_marks, reciprocals, rounded_scales, size_of, statistics
+from actcodec.backends.triton.scales import largest_of, near_zero_marks, reciprocals, rounded_scales, size_of, statistics
 from actcodec.golden import block_statistics, channel_statistics, sfpr
 from actcodec.golden import codes as golden_codes
 from actcodec.golden import floating as golden
@@ -51,7 +51,12 @@ IMPLEMENTATIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyT
         block_statistics.residual_maxima: _residual_maxima,
         golden_codes.pack_tight: groups.pack,
         golden_codes.unpack_tight: groups.unpack,
+        golden.blocks.mx_codes: blocks.mx_codes,
+        golden.blocks.mx_values: blocks.mx_values,
+        golden.blocks.nvfp4_codes: blocks.nvfp4_codes,
+        golden.blocks.nvfp4_values: blocks.nvfp4_values,
         golden.groups.ranges: groups.ranges,
+        golden.groups.coded: groups.coded,
         golden.groups.codes: groups.codes,
         golden.groups.packed_codes: groups.packed_codes,
         golden.groups.values: groups.values,
@@ -78,16 +83,21 @@ class TritonBackend(TorchBackend):
         """Implement :class:`~actcodec.backends.backend.Backend`."""
         if job.mode not in self.encoders or (isinstance(job.how, AffineSettings) and job.how.statistics):
             return super().compress_tensor(x, view, job)
-        found = self.encoders[job.mode](x.contiguous(), view, job, Scales.known(job.scales.to(x.device)))
+        found = self.encoders[job.mode](x.contiguous(), view, job, None)
         return found.payload() if isinstance(found, Measured) else found
 
     def begin_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> Ending | None:
         """Implement :class:`~actcodec.backends.backend.Backend`; the host waits for marks and the size of the payload."""
         if view.mode not in self.encoders:
             return None
-        channels = x.view(-1, view.channels, view.channel_rows * view.columns)
-        made = statistics(channels, scaling.S, scaling.scale_bits, view.blocks)
-        found = self.encoders[view.mode](x, view, scaling.job(NO_SCALES), made)
+        shared = near_zero and view.channels == 1  # all channels of axis 1 have marks, and one scale
+        if view.channels == 1:
+            channels = x.view(x.shape[0], x.shape[1], -1) if shared else x.view(1, 1, -1)
+        else:
+            channels = x.view(-1, view.channels, view.channel_rows * view.columns)
+        rule = (scaling.S, scaling.scale_bits)
+        made = statistics(channels, *rule, wide=scaling.wide, shared=shared, blocks=view.blocks)
+        found = self.encoders[view.mode](x, view, replace(scaling.job(NO_SCALES), scales=made.k), made.marks)
         answer = Answer(made.marks)
 
         def end() -> tuple[Tensor, Tensor] | None:
@@ -98,14 +108,15 @@ class TritonBackend(TorchBackend):
 
         return end
 
-    def begin_near_zero(self, channels: Tensor) -> Callable[[], bool] | None:
+    def begin_near_zero(self, channels: Tensor) -> Nearness:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
-        answer = Answer(near_zero_marks(channels))
-        return lambda: size_of(answer.read(), near_zero=True) is not None
+        marks = near_zero_marks(channels)
+        answer = Answer(marks)
 
-    def begin_numbers(self, numbers: Tensor) -> Callable[[], list[int]]:
-        """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return Answer(numbers).read
+        def holds(below: float = inf) -> bool:
+            return size_of(answer.read(), near_zero=True, below=below) is not None
+
+        return Nearness(largest_of(marks), holds)
 
     def begin_finite(self, x: Tensor) -> Callable[[], bool] | None:
         """Implement :class:`~actcodec.backends.backend.Backend`."""

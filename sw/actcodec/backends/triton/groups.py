@@ -11,11 +11,12 @@ import triton.language as tl
 from cdu_spec import geometry, randomness
 from torch import Tensor
 
-from actcodec.backends.triton.affine import beats, load_codes, random_bits, store_codes
+from actcodec.backends.triton.affine import beats, load_codes, per_row, random_bits, store_codes
 from actcodec.backends.triton.constants import INFINITY, LANES
 from actcodec.backends.triton.launch import PROGRAM_VALUES, bits_of, launch, programs_for, tile_of
 from actcodec.backends.triton.values import magnitude_bits, number, rounded
 from actcodec.backends.triton.zeros import zeros
+from actcodec.golden.floating import groups as golden
 from actcodec.golden.floating.groups import sample_count, sample_size
 
 _TILE_BEATS = PROGRAM_VALUES // geometry.LANES
@@ -34,18 +35,48 @@ def _up(x: tl.tensor) -> tl.tensor:
 
 
 @triton.jit
+def _steps(
+    x: tl.tensor,
+    low: tl.tensor,
+    extent: tl.tensor,
+    levels: tl.tensor,
+    seed: tl.tensor,
+    beat: tl.tensor,
+    stochastic: tl.constexpr,
+) -> tl.tensor:
+    """Return codes, int32 (n, 8), of values with these ranges and greatest codes, float32, in beats of the tensor, (n,)."""
+    steps = tl.div_rn(x - low, extent) * levels
+    # The quotient is not negative, so that conversion to integers rounds down.
+    if stochastic:
+        whole = steps.to(tl.int32)
+        # Thresholds are the middles of equal parts of 0..1; the product is exact.
+        thresholds = (random_bits(seed, beat).to(tl.float32) + 0.5) * _PART
+        whole += (steps - whole.to(tl.float32) > thresholds).to(tl.int32)
+    else:
+        whole = (steps + 0.5).to(tl.int32)
+    return tl.minimum(whole, levels.to(tl.int32))
+
+
+@triton.jit(do_not_specialize=["seed"])
 def _ranges_kernel(
     x_ptr: tl.tensor,
     low_ptr: tl.tensor,
     extent_ptr: tl.tensor,
     unfit_ptr: tl.tensor,
+    bits_ptr: tl.tensor,
+    codes_ptr: tl.tensor,
     groups: tl.tensor,
     per_sample: tl.tensor,
     size: tl.tensor,
     group: tl.tensor,
+    seed: tl.tensor,
+    stochastic: tl.constexpr,
+    width: tl.constexpr,
+    levels: tl.constexpr,
     tile_rows: tl.constexpr,
     tile_columns: tl.constexpr,
 ) -> None:
+    """Store ranges and, with a width, the bits of samples, and codes of groups that begin and end with a byte."""
     row = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
     within = row % per_sample * group
     count = tl.where(row < groups, tl.minimum(size - within, group), 0)
@@ -70,6 +101,20 @@ def _ranges_kernel(
     ends = tl.maximum(magnitude_bits(number(low)), magnitude_bits(number(extent)))
     unfit = (row < groups) & (tl.maximum(largest, ends) >= INFINITY)
     tl.atomic_max(unfit_ptr, tl.max(unfit.to(tl.int64), axis=0), sem="relaxed")
+    if width:
+        tl.store(bits_ptr + row // per_sample, tl.full((tile_rows,), width, tl.uint8), mask=(row < groups) & (within == 0))
+        across: tl.constexpr = tile_columns // LANES
+        last = per_row((row // per_sample * size + within) + count, across)
+        beat_place = tl.arange(0, across).to(tl.int64) * LANES
+        while tl.min(beat_place, axis=0) < most:
+            begin = tl.reshape(first + beat_place[None, :], (tile_rows * across,))
+            at = begin[:, None] + tl.arange(0, LANES)[None, :]
+            x = number(tl.load(x_ptr + at, mask=at < last, other=0))
+            greatest_code = tl.full(x.shape, levels, tl.float32)
+            span = per_row(number(low), across), per_row(number(extent), across)
+            codes = _steps(x, span[0], span[1], greatest_code, seed, begin // LANES, stochastic)
+            store_codes(codes_ptr, begin // LANES * width, codes.to(tl.int64), at < last, width)
+            beat_place += tile_columns
 
 
 @triton.jit
@@ -123,16 +168,7 @@ def _codes_kernel(
     low = number(tl.load(low_ptr + number_of_group, mask=at < count, other=0))
     extent = number(tl.load(extent_ptr + number_of_group, mask=at < count, other=_SMALLEST))
     levels = ((1 << tl.load(bits_ptr + sample, mask=at < count, other=1).to(tl.int32)) - 1).to(tl.float32)
-    steps = tl.div_rn(x - low, extent) * levels
-    # The quotient is not negative, so that conversion to integers rounds down.
-    if stochastic:
-        whole = steps.to(tl.int32)
-        # Thresholds are the middles of equal parts of 0..1; the product is exact.
-        thresholds = (random_bits(seed, beats(tile_beats)).to(tl.float32) + 0.5) * _PART
-        whole += (steps - whole.to(tl.float32) > thresholds).to(tl.int32)
-    else:
-        whole = (steps + 0.5).to(tl.int32)
-    codes = tl.minimum(whole, levels.to(tl.int32))
+    codes = _steps(x, low, extent, levels, seed, beats(tile_beats), stochastic)
     if width:
         _store_packed(codes_ptr, codes.to(tl.int64), count, width, tile_beats)
     else:
@@ -192,15 +228,31 @@ def _places_of(count: int, size: int, group: int) -> tuple[int, tuple[int, int, 
 
 def ranges(x: Tensor, group: int) -> tuple[Tensor, Tensor, Tensor]:
     """Compute :func:`actcodec.golden.floating.groups.ranges`."""
+    low, extent, unfit, _, _ = _ranges(x, group, 0, None)
+    return low, extent, unfit
+
+
+def coded(x: Tensor, group: int, width: int, seed: int | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Compute :func:`actcodec.golden.floating.groups.coded`, in one launch if groups and samples are whole rows of 8 values."""
+    if group % geometry.LANES or sample_size(x.shape) % geometry.LANES:
+        return golden.coded(x, group, width, seed, ranges, packed_codes)
+    return _ranges(x, group, width, seed)
+
+
+def _ranges(x: Tensor, group: int, width: int, seed: int | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return ranges, the number that tells of unfit values and, with a width, bits of samples and packed codes."""
     samples, size = sample_count(x.shape), sample_size(x.shape)
     per_sample = programs_for(size, group)
     low, extent = torch.empty(2, samples, per_sample, dtype=torch.bfloat16, device=x.device)
+    bits, packed = torch.empty(samples, dtype=torch.uint8, device=x.device), _room(x.numel(), width, x.device)
     unfit = zeros(1, x.device)
     shape = tile_of(min(group, size))
     programs = programs_for(samples * per_sample, shape["tile_rows"])
-    layout = (samples * per_sample, per_sample, size, group)
-    launch(_ranges_kernel, programs, bits_of(x.contiguous()), bits_of(low), bits_of(extent), unfit, *layout, **shape)
-    return low, extent, unfit
+    tensors = (bits_of(x.contiguous()), bits_of(low), bits_of(extent), unfit, bits, packed)
+    layout = (samples * per_sample, per_sample, size, group, seed or 0)
+    quantizer = {"stochastic": seed is not None, "width": width, "levels": float((1 << width) - 1)}
+    launch(_ranges_kernel, programs, *tensors, *layout, **quantizer, **shape)
+    return low, extent, unfit, bits, packed
 
 
 def codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:

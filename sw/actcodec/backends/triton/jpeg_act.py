@@ -28,7 +28,6 @@ from actcodec.backends.triton.constants import (
 )
 from actcodec.backends.triton.launch import PROGRAM_BLOCKS, bits_of, launch, programs_for
 from actcodec.backends.triton.lengths import Lengths, sums_of
-from actcodec.backends.triton.scales import Scales, multipliers, settle
 from actcodec.backends.triton.values import clamped, number, product, rounded, saturated
 from actcodec.backends.triton.zvc import measure, unpacked
 
@@ -62,11 +61,7 @@ def _shifted(total: tl.tensor, shift: tl.constexpr) -> tl.tensor:
 @triton.jit
 def _forward_kernel(
     x_ptr: tl.tensor,
-    scales_ptr: tl.tensor,
-    rule_ptr: tl.tensor,
-    moments_ptr: tl.tensor,
-    r_ptr: tl.tensor,
-    settled_ptr: tl.tensor,
+    k_ptr: tl.tensor,
     basis_ptr: tl.tensor,
     shifts_ptr: tl.tensor,
     q_ptr: tl.tensor,
@@ -78,20 +73,17 @@ def _forward_kernel(
     count: tl.tensor,
     per_strip: tl.tensor,
     blocks: tl.tensor,
-    values: tl.tensor,
-    scale_dropped: tl.constexpr,
     first_shift: tl.constexpr,
     second_shift: tl.constexpr,
     half_away: tl.constexpr,
     group_units: tl.constexpr,
     tile_blocks: tl.constexpr,
 ) -> None:
-    settle(scales_ptr, rule_ptr, moments_ptr, r_ptr, settled_ptr, count, values, scale_dropped)
     block = tl.program_id(0).to(tl.int64) * tile_blocks + tl.arange(0, tile_blocks)
     row, column = block_rows(block, per_strip)
     at = row[:, :, None] * columns + column[:, None, :]
     inside = (row < rows)[:, :, None] & (column < columns)[:, None, :]
-    k = multipliers(scales_ptr, rule_ptr, row // channel_rows % count, row < rows, scale_dropped)[:, :, None]
+    k = tl.load(k_ptr + row // channel_rows % count, mask=row < rows, other=1.0)[:, :, None]
     samples = saturated(product(number(tl.load(x_ptr + at, mask=inside, other=0)), k), VALUE_MIN, VALUE_MAX)
     # Axes: block, row, horizontal frequency; then block, horizontal frequency, vertical frequency.
     waves = table(basis_ptr, SIDE, 1)
@@ -161,11 +153,11 @@ def _passes(job: Job) -> dict[str, int]:
     return {"first_shift": first, "second_shift": second, "tile_blocks": PROGRAM_BLOCKS}
 
 
-def _layout(view: MatrixView, channels: int) -> tuple[int, ...]:
-    return (view.rows, view.columns, view.channel_rows, channels, view.row_beats, view.blocks)
+def _layout(view: MatrixView, job: Job) -> tuple[int, ...]:
+    return (view.rows, view.columns, view.channel_rows, job.scales.numel(), view.row_beats, view.blocks)
 
 
-def forward(x: Tensor, view: MatrixView, job: Job, scales: Scales, lengths: Lengths | None = None) -> Tensor:
+def forward(x: Tensor, view: MatrixView, job: Job, lengths: Lengths | None = None) -> Tensor:
     """Return quantised coefficients of a tensor, int8 (blocks, 64): SFPR, then :func:`actcodec.golden.jpeg_act.forward`.
 
     With ``lengths``, the kernel leaves those of the blocks that ZVC writes.
@@ -176,9 +168,9 @@ def forward(x: Tensor, view: MatrixView, job: Job, scales: Scales, lengths: Leng
     tables = (integer_basis(job.const_bits, x.device), _table(job.shifts, x.device))
     measures, shape = sums_of(lengths, q)
     half_away = job.rounding is Rounding.HALF_AWAY
-    constants = {"scale_dropped": scales.dropped, "half_away": half_away, **_passes(job), **shape}
-    programs, sizes = programs_for(view.blocks, PROGRAM_BLOCKS), (*_layout(view, scales.channels), scales.values)
-    launch(_forward_kernel, programs, bits_of(x), *scales.tensors, *tables, q, *measures, *sizes, **constants)
+    tensors = (bits_of(x), job.scales.to(x.device), *tables, q, *measures)
+    constants = {"half_away": half_away, **_passes(job), **shape}
+    launch(_forward_kernel, programs_for(view.blocks, PROGRAM_BLOCKS), *tensors, *_layout(view, job), **constants)
     return q
 
 
@@ -194,5 +186,5 @@ def inverse(q: Tensor, view: MatrixView, job: Job, y: Tensor, offsets: Tensor | 
     sums = tl.int64 if needs_64_bits(job.const_bits, job.pass1_bits) else tl.int32
     constants = {"sums": sums, "in_masks": offsets is not None, **_passes(job)}
     programs = programs_for(view.blocks, PROGRAM_BLOCKS)
-    sizes = (q.numel(), *_layout(view, job.scales.numel()))
+    sizes = (q.numel(), *_layout(view, job))
     launch(_inverse_kernel, programs, *coded, *tensors, bits_of(y), *sizes, **constants)

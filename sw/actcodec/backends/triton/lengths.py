@@ -21,9 +21,9 @@ from actcodec.backends.triton.block_starts import UNIT_BLOCKS, remember_units
 from actcodec.backends.triton.launch import PROGRAM_BLOCKS, programs_for
 from actcodec.backends.triton.zeros import zeros
 
-#: Number of marks before the sums of groups, and their places: values that are not finite, channels that may be far from zero.
+#: Number of marks before the sums of groups, and their places: bits of the largest magnitude, channels perhaps far from zero.
 _MARKS = 2
-NOT_FINITE, UNSURE, _GROUPS = tl.constexpr(0), tl.constexpr(1), tl.constexpr(_MARKS)
+LARGEST, UNSURE, _GROUPS = tl.constexpr(0), tl.constexpr(1), tl.constexpr(_MARKS)
 #: Least number of units of a group, a power of two and a multiple of the units that a program has.
 _LEAST_GROUP = 128
 

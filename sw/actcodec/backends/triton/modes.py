@@ -15,23 +15,23 @@ from cdu_spec.affine import AffineSettings
 from cdu_spec.coding import coder_of, known
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Coder, Mode
+from cdu_spec.mx import MxSettings
 from torch import Tensor
 
 from actcodec.backends.job import Job
-from actcodec.backends.triton import actnn, code_rows, division, gmc_decoder, gmc_encoder, jpeg_act, sfpr, zvc
+from actcodec.backends.triton import actnn, blocks, code_rows, division, gmc_decoder, gmc_encoder, jpeg_act, sfpr, zvc
 from actcodec.backends.triton.block_starts import unit_offsets
 from actcodec.backends.triton.known_payloads import recalled, remember
-from actcodec.backends.triton.lengths import Measured
-from actcodec.backends.triton.scales import Scales
+from actcodec.backends.triton.lengths import Lengths, Measured
 from actcodec.golden.heads import check_heads
 
-#: Function of a tensor, its view, its job, and its scales.
-Encoder = Callable[[Tensor, MatrixView, Job, Scales], Tensor | Measured]
+#: Function of a tensor, its view, its job, and marks for the lengths of blocks, or None.
+Encoder = Callable[[Tensor, MatrixView, Job, Tensor | None], Tensor | Measured]
 Decoder = Callable[[Tensor, MatrixView, Job, Tensor], bool]
 
 
-def _encode_sfpr(x: Tensor, view: MatrixView, job: Job, scales: Scales) -> Tensor:
-    return sfpr.encode(x, view, job, scales).view(torch.uint8)
+def _encode_sfpr(x: Tensor, view: MatrixView, job: Job, marks: Tensor | None) -> Tensor:
+    return sfpr.encode(x, view, job).view(torch.uint8)
 
 
 def _decode_sfpr(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
@@ -39,12 +39,12 @@ def _decode_sfpr(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool
     return True
 
 
-def _encode_blocks(x: Tensor, view: MatrixView, job: Job, scales: Scales) -> Measured:
+def _encode_blocks(x: Tensor, view: MatrixView, job: Job, marks: Tensor | None) -> Measured:
     coder, quantise = coder_of(job.how), jpeg_act.forward if job.mode.has_dct else sfpr.encode
-    lengths = scales.lengths(coder, view.blocks)
+    lengths = Lengths.of(coder, view.blocks, x.device, marks)
     if coder is Coder.GMC:
-        return gmc_encoder.measured(quantise(x, view, job, scales), lengths)
-    return Measured(lengths, partial(zvc.pack, quantise(x, view, job, scales, lengths), lengths))
+        return gmc_encoder.measured(quantise(x, view, job), lengths)
+    return Measured(lengths, partial(zvc.pack, quantise(x, view, job, lengths), lengths))
 
 
 def _decode_blocks(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
@@ -67,7 +67,7 @@ def _decode_brc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
 def _with_heads(encode: Callable[[Tensor, MatrixView, Job], Tensor]) -> Encoder:
     """Return an encoder whose payloads are known to have valid heads."""
 
-    def encode_with_heads(x: Tensor, view: MatrixView, job: Job, scales: Scales) -> Tensor:
+    def encode_with_heads(x: Tensor, view: MatrixView, job: Job, marks: Tensor | None) -> Tensor:
         payload = encode(x, view, job)
         remember(payload, _heads(job))
         return payload
@@ -102,9 +102,19 @@ def _decode_code_rows(payload: Tensor, view: MatrixView, job: Job, y: Tensor) ->
     return True
 
 
+def _encode_mx(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    settings = known(job.how, MxSettings)
+    return blocks.mx_codes(x, settings.kind, settings.rule)
+
+
+def _decode_mx(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    blocks.decode_mx(payload, known(job.how, MxSettings).kind, y)
+    return True
+
+
 def _at_once(encode: Callable[[Tensor, MatrixView, Job], Tensor]) -> Encoder:
     """Return an encoder whose payloads have a known size."""
-    return lambda x, view, job, scales: encode(x, view, job)
+    return lambda x, view, job, marks: encode(x, view, job)
 
 
 #: Modes with kernels.
@@ -117,6 +127,7 @@ ENCODERS: Mapping[Mode, Encoder] = {
     Mode.ACTNN: _with_heads(lambda x, view, job: actnn.encode(x, job)),
     Mode.BLPA: _at_once(code_rows.encode),
     Mode.AUTOQUANT: _at_once(code_rows.encode),
+    Mode.MX: _at_once(_encode_mx),
 }
 DECODERS: Mapping[Mode, Decoder] = {
     Mode.SFPR: _decode_sfpr,
@@ -127,4 +138,5 @@ DECODERS: Mapping[Mode, Decoder] = {
     Mode.ACTNN: _decode_actnn,
     Mode.BLPA: _decode_code_rows,
     Mode.AUTOQUANT: _decode_code_rows,
+    Mode.MX: _decode_mx,
 }

@@ -1,7 +1,7 @@
-"""Scales of channels without a question between kernels: sums and extremes in one launch, numbers made of them by the next one.
+"""Scales of channels in one launch, without a question to the host: its last program makes them of the sums of all programs.
 
-Kernels that use the scales compute them (:func:`multipliers`) and leave reciprocals and marks (:func:`settle`); the host asks
-once, after them, whether the scales hold (:func:`size_of`).
+Beside the scales, the kernel leaves marks; the host asks once, after other kernels have used the scales, whether they hold
+(:func:`size_of`).
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
-from cdu_spec.modes import Coder
+from cdu_spec.affine import RECIPROCAL_EXPONENT_LIMIT
 from cdu_spec.sfpr import DEFAULT_S, RECIPROCAL_BITS, SCALE_BITS, SCALE_EXPONENT_LIMIT, SCALE_UNIT, SFPR_RECIPROCAL_BITS
 from torch import Tensor
 
-from actcodec.backends.triton.constants import INFINITY, VALUE_MAX
+from actcodec.backends.triton.constants import BASE_MAX, VALUE_MAX
 from actcodec.backends.triton.launch import bits_of, launch, programs_for, tile_of
-from actcodec.backends.triton.lengths import NOT_FINITE, UNSURE, Lengths, marks_for
+from actcodec.backends.triton.lengths import LARGEST, UNSURE, marks_for
 from actcodec.backends.triton.values import magnitude_bits, number
 from actcodec.backends.triton.zeros import zeros
 from actcodec.golden import sfpr
@@ -27,58 +29,115 @@ from actcodec.golden.near_zero import LEAST_SQUARE, MOST_SQUARE, SURE_SHARE
 
 #: Most values of a piece that lie side by side, and most rows of a piece of a column.
 _PIECE_VALUES, _PIECE_ROWS = 4096, 256
-#: Number of channels for which a program leaves reciprocals and marks; no program of a coder has more rows.
-_CHANNELS = 128
+#: Number of channels whose scales the last program makes at once.
+_CHANNELS = 1024
 #: Number of scales that a program rounds.
 _NUMBERS = 256
 #: Significand bits of float64.
 _SIGNIFICAND_BITS = 53
-_ONE, _CHANNELS_OF_PROGRAM = tl.constexpr(1), tl.constexpr(_CHANNELS)
-_RECIPROCAL_DROPPED = tl.constexpr(_SIGNIFICAND_BITS - SFPR_RECIPROCAL_BITS)
+_ONE, _CHANNELS_AT_ONCE = tl.constexpr(1), tl.constexpr(_CHANNELS)
+_LEAST, _MOST = tl.constexpr(2.0**-SCALE_EXPONENT_LIMIT), tl.constexpr(2.0**SCALE_EXPONENT_LIMIT)
 
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """Multipliers of channels, or statistics of which kernels make them, and what these kernels leave.
+    """Multipliers and reciprocals, float32 (channels,) or (1,), and marks, int64, which say whether they hold.
 
     Sums of the lengths of blocks may follow the marks (:mod:`actcodec.backends.triton.lengths`).
     """
 
-    numbers: Tensor  #: (channels,): bits of the largest magnitudes, as float32, int64; or multipliers, float32
-    rule: Tensor  #: float64: numbers of the rule
-    moments: Tensor  #: float64 (2, channels): sums of the squared means of pieces, each times its values; sums of squares
-    r: Tensor  #: float32 (channels,): reciprocals, left by :func:`settle`
-    marks: Tensor  #: int64: why the scales may not hold, left by :func:`settle`
-    values: int  #: number of values of a channel
-    dropped: int  #: bits of a float64 that multipliers do not have; 0 if they are known
-
-    @classmethod
-    def known(cls, multipliers: Tensor) -> Scales:
-        """Return multipliers, float32 (channels,), as they are; kernels leave nothing."""
-        return cls(*(multipliers,) * 5, 0, 0)
-
-    @property
-    def channels(self) -> int:
-        """Return the number of channels."""
-        return self.numbers.numel()
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Return the arguments of kernels from ``scales_ptr`` to ``settled_ptr``."""
-        return self.numbers, self.rule, self.moments, self.r, self.marks
-
-    def lengths(self, coder: Coder, blocks: int) -> Lengths:
-        """Return memory for the sums of the lengths of blocks, beside the marks if there are some."""
-        return Lengths.of(coder, blocks, self.numbers.device, self.marks if self.dropped else None)
+    k: Tensor
+    r: Tensor
+    marks: Tensor
 
 
-def size_of(marks: Sequence[int], near_zero: bool) -> int | None:
+def size_of(marks: Sequence[int], near_zero: bool, below: float = inf) -> int | None:
     """Return the sum of the lengths that marks have behind them; None unless the scales hold.
 
-    They hold if all values are finite and, with ``near_zero``, if it is certain that no channel is far from zero.
+    They hold if all magnitudes are below a number and, with ``near_zero``, if it is certain that no channel is far from zero.
     """
-    not_finite, unsure, *lengths = marks
-    return None if not_finite or (near_zero and unsure) else sum(lengths)
+    largest, unsure, *lengths = marks
+    too_large = largest >= int(np.float32(below).view(np.int32))
+    return None if too_large or (near_zero and unsure) else sum(lengths)
+
+
+def largest_of(marks: Tensor) -> Tensor:
+    """Return the largest magnitude that marks hold, float32 (), where they are."""
+    return marks[LARGEST.value : LARGEST.value + 1].view(torch.float32)[0]
+
+
+@triton.jit
+def _rounded(x: tl.tensor, dropped: tl.constexpr, least: tl.tensor, most: tl.tensor, down: tl.constexpr = False) -> tl.tensor:
+    """Limit positive float64 numbers to two bounds and round them, half to even or down, without some bits, float32."""
+    whole = tl.minimum(tl.maximum(x, least), most).to(tl.int64, bitcast=True)
+    if not down:
+        whole += (_ONE << (dropped - 1)) - 1 + ((whole >> dropped) & 1)
+    rounded = (whole >> dropped << dropped).to(tl.float64, bitcast=True)
+    return tl.minimum(tl.maximum(rounded, least), most).to(tl.float32)
+
+
+@triton.jit
+def _store_scales(
+    k_ptr: tl.tensor,
+    r_ptr: tl.tensor,
+    bits: tl.tensor,
+    channel: tl.tensor,
+    channels: tl.tensor,
+    rule_ptr: tl.tensor,
+    dropped: tl.constexpr,
+    r_dropped: tl.constexpr,
+    down: tl.constexpr,
+) -> None:
+    """Store multipliers and reciprocals of channels whose largest magnitudes, float32, have these bits, int64."""
+    unit, even, limit, greatest = tl.load(rule_ptr), tl.load(rule_ptr + 1), tl.load(rule_ptr + 2), tl.load(rule_ptr + 3)
+    size = bits.to(tl.int32).to(tl.float32, bitcast=True).to(tl.float64)
+    exact = tl.where(bits > 0, unit / tl.where(bits > 0, size, 1.0), even)
+    k = _rounded(exact, dropped, tl.load(rule_ptr + 4), _MOST, down)
+    r = _rounded(1.0 / k.to(tl.float64), r_dropped, _LEAST, _MOST)
+    # Rounding may move the code of the largest finite number beyond it. A half is rounded to the even number below.
+    r = tl.where((size * k.to(tl.float64) > VALUE_MAX - 0.5) & (r.to(tl.float64) > limit), greatest.to(tl.float32), r)
+    tl.store(k_ptr + channel, k, mask=channel < channels)
+    tl.store(r_ptr + channel, r, mask=channel < channels)
+
+
+@triton.jit
+def _settle(
+    largest_ptr: tl.tensor,
+    moments_ptr: tl.tensor,
+    rule_ptr: tl.tensor,
+    k_ptr: tl.tensor,
+    r_ptr: tl.tensor,
+    marks_ptr: tl.tensor,
+    channels: tl.tensor,
+    values: tl.tensor,
+    shared: tl.constexpr,
+    dropped: tl.constexpr,
+    r_dropped: tl.constexpr,
+    down: tl.constexpr,
+) -> None:
+    """Make the scales of all channels, or the one that they share, and the marks, of the sums of all programs."""
+    share, least_square, most_square = tl.load(rule_ptr + 5), tl.load(rule_ptr + 6), tl.load(rule_ptr + 7)
+    most = tl.zeros((_CHANNELS_AT_ONCE,), tl.int64)
+    unsure = tl.zeros((_CHANNELS_AT_ONCE,), tl.int64)
+    for start in range(0, channels, _CHANNELS_AT_ONCE):
+        channel = start + tl.arange(0, _CHANNELS_AT_ONCE)
+        inside = channel < channels
+        bits = tl.load(largest_ptr + channel, mask=inside, other=0)
+        most = tl.maximum(most, bits)
+        if not shared:
+            _store_scales(k_ptr, r_ptr, bits, channel, channels, rule_ptr, dropped, r_dropped, down)
+        means = tl.load(moments_ptr + channel, mask=inside, other=0)
+        whole = tl.load(moments_ptr + channels + channel, mask=inside, other=0)
+        square = whole / values
+        sure = (square >= least_square) & (square <= most_square) & (means <= share * whole)
+        unsure = tl.maximum(unsure, (inside & ~(sure | ((whole == 0) & (means == 0)))).to(tl.int64))
+    largest = tl.max(most, axis=0)
+    if shared:
+        bits = tl.zeros((_CHANNELS_AT_ONCE,), tl.int64) + largest
+        first = tl.arange(0, _CHANNELS_AT_ONCE)
+        _store_scales(k_ptr, r_ptr, bits, first, 1, rule_ptr, dropped, r_dropped, down)
+    tl.store(marks_ptr + LARGEST, largest)
+    tl.store(marks_ptr + UNSURE, tl.max(unsure, axis=0))
 
 
 @triton.jit
@@ -86,13 +145,22 @@ def _statistics_kernel(
     x_ptr: tl.tensor,
     largest_ptr: tl.tensor,
     moments_ptr: tl.tensor,
+    rule_ptr: tl.tensor,
+    k_ptr: tl.tensor,
+    r_ptr: tl.tensor,
+    marks_ptr: tl.tensor,
     pieces: tl.tensor,
     channels: tl.tensor,
     inner: tl.tensor,
     per_map: tl.tensor,
     values: tl.tensor,
     outer: tl.tensor,
+    of_channel: tl.tensor,
     by_column: tl.constexpr,
+    shared: tl.constexpr,
+    dropped: tl.constexpr,
+    r_dropped: tl.constexpr,
+    down: tl.constexpr,
     tile_rows: tl.constexpr,
     tile_columns: tl.constexpr,
 ) -> None:
@@ -122,84 +190,22 @@ def _statistics_kernel(
     tl.atomic_add(moments_ptr + channel, means, mask=inside, sem="relaxed")
     tl.atomic_add(moments_ptr + channels + channel, tl.sum(squares.to(tl.float64), axis=1), mask=inside, sem="relaxed")
     tl.atomic_max(largest_ptr + channel, tl.max(largest, axis=1).to(tl.int64), mask=inside, sem="relaxed")
-
-
-@triton.jit
-def _rounded(x: tl.tensor, dropped: tl.constexpr, least: tl.tensor, most: tl.tensor, down: tl.constexpr = False) -> tl.tensor:
-    """Limit positive float64 numbers to two bounds and round them, half to even or down, without some bits, float32."""
-    whole = tl.minimum(tl.maximum(x, least), most).to(tl.int64, bitcast=True)
-    if not down:
-        whole += (_ONE << (dropped - 1)) - 1 + ((whole >> dropped) & 1)
-    rounded = (whole >> dropped << dropped).to(tl.float64, bitcast=True)
-    return tl.minimum(tl.maximum(rounded, least), most).to(tl.float32)
-
-
-@triton.jit
-def _multiplier(bits: tl.tensor, rule_ptr: tl.tensor, dropped: tl.constexpr) -> tl.tensor:
-    """Return the multipliers, float32, of channels whose largest magnitudes, float32, have these bits, int64."""
-    unit, even = tl.load(rule_ptr), tl.load(rule_ptr + 1)
-    size = bits.to(tl.int32).to(tl.float32, bitcast=True).to(tl.float64)
-    exact = tl.where(bits > 0, unit / tl.where(bits > 0, size, 1.0), even)
-    return _rounded(exact, dropped, tl.load(rule_ptr + 2), tl.load(rule_ptr + 3))
-
-
-@triton.jit
-def multipliers(
-    scales_ptr: tl.tensor, rule_ptr: tl.tensor, channel: tl.tensor, inside: tl.tensor, scale_dropped: tl.constexpr
-) -> tl.tensor:
-    """Return the multipliers of channels, float32, one outside; ``scales_ptr`` has them, or largest magnitudes."""
-    if scale_dropped:
-        return _multiplier(tl.load(scales_ptr + channel, mask=inside, other=0), rule_ptr, scale_dropped)
-    else:
-        return tl.load(scales_ptr + channel, mask=inside, other=1.0)
-
-
-@triton.jit
-def settle(
-    largest_ptr: tl.tensor,
-    rule_ptr: tl.tensor,
-    moments_ptr: tl.tensor,
-    r_ptr: tl.tensor,
-    marks_ptr: tl.tensor,
-    channels: tl.tensor,
-    values: tl.tensor,
-    scale_dropped: tl.constexpr,
-) -> None:
-    """Leave the reciprocals and marks of a program's share of the channels; nothing where multipliers were given."""
-    if scale_dropped:
-        channel = tl.program_id(0).to(tl.int64) * _CHANNELS_OF_PROGRAM + tl.arange(0, _CHANNELS_OF_PROGRAM)
-        inside = channel < channels
-        bits = tl.load(largest_ptr + channel, mask=inside, other=0)
-        limit, greatest = tl.load(rule_ptr + 4), tl.load(rule_ptr + 5)
-        size = bits.to(tl.int32).to(tl.float32, bitcast=True).to(tl.float64)
-        k = _multiplier(bits, rule_ptr, scale_dropped).to(tl.float64)
-        r = _rounded(1.0 / k, _RECIPROCAL_DROPPED, tl.load(rule_ptr + 2), tl.load(rule_ptr + 3))
-        # Rounding may move the code of the largest finite number beyond it. A half is rounded to the even number below.
-        r = tl.where((size * k > VALUE_MAX - 0.5) & (r.to(tl.float64) > limit), greatest.to(tl.float32), r)
-        tl.store(r_ptr + channel, r, mask=inside)
-        means = tl.load(moments_ptr + channel, mask=inside, other=0)
-        whole = tl.load(moments_ptr + channels + channel, mask=inside, other=0)
-        share, least_square, most_square = tl.load(rule_ptr + 6), tl.load(rule_ptr + 7), tl.load(rule_ptr + 8)
-        square = whole / values
-        sure = (square >= least_square) & (square <= most_square) & (means <= share * whole)
-        unsure = inside & ~(sure | ((whole == 0) & (means == 0)))
-        if tl.max(inside.to(tl.int32), axis=0) > 0:
-            tl.atomic_max(marks_ptr + NOT_FINITE, tl.max((bits >= INFINITY).to(tl.int64), axis=0), sem="relaxed")
-            tl.atomic_max(marks_ptr + UNSURE, tl.max(unsure.to(tl.int64), axis=0), sem="relaxed")
-
-
-@triton.jit
-def _settle_kernel(
-    largest_ptr: tl.tensor,
-    rule_ptr: tl.tensor,
-    moments_ptr: tl.tensor,
-    r_ptr: tl.tensor,
-    marks_ptr: tl.tensor,
-    channels: tl.tensor,
-    values: tl.tensor,
-    scale_dropped: tl.constexpr,
-) -> None:
-    settle(largest_ptr, rule_ptr, moments_ptr, r_ptr, marks_ptr, channels, values, scale_dropped)
+    tl.debug_barrier()  # what all threads of the program have added comes before its number
+    if tl.atomic_add(largest_ptr + channels, 1) == tl.num_programs(0) - 1:
+        _settle(
+            largest_ptr,
+            moments_ptr,
+            rule_ptr,
+            k_ptr,
+            r_ptr,
+            marks_ptr,
+            channels,
+            of_channel,
+            shared,
+            dropped,
+            r_dropped,
+            down,
+        )
 
 
 @triton.jit
@@ -222,46 +228,55 @@ def _rounded_kernel(
 
 
 @lru_cache
-def _rule(S: float, scale_bits: int, dtype: torch.dtype, device: torch.device) -> Tensor:  # noqa: N803
+def _rule(S: float, scale_bits: int, wide: bool, dtype: torch.dtype, device: torch.device) -> Tensor:  # noqa: N803
     """Return the numbers of the rule that kernels read, float64; UserError for settings that the golden model refuses."""
     sfpr.check_scales(S, scale_bits)
-    bounds = (2.0**-SCALE_EXPONENT_LIMIT, 2.0**SCALE_EXPONENT_LIMIT, *sfpr.reciprocal_limits(dtype))
-    numbers = (SCALE_UNIT * float(S), float(SCALE_UNIT), *bounds, SURE_SHARE, LEAST_SQUARE, MOST_SQUARE)
-    return torch.tensor(numbers, dtype=torch.float64, device=device)
+    if wide:
+        rule = (float(BASE_MAX.value), 2.0**SCALE_EXPONENT_LIMIT, inf, inf, 2.0**-RECIPROCAL_EXPONENT_LIMIT)
+    else:
+        rule = (SCALE_UNIT * float(S), float(SCALE_UNIT), *sfpr.reciprocal_limits(dtype), 2.0**-SCALE_EXPONENT_LIMIT)
+    return torch.tensor((*rule, SURE_SHARE, LEAST_SQUARE, MOST_SQUARE), dtype=torch.float64, device=device)
 
 
-def statistics(channels: Tensor, S: float, scale_bits: int, blocks: int = 0) -> Scales:  # noqa: N803
-    """Return the statistics of contiguous (outer, channels, inner), for :func:`actcodec.golden.sfpr.scales`, without waiting.
+def statistics(
+    channels: Tensor,
+    S: float,  # noqa: N803
+    scale_bits: int,
+    *,
+    wide: bool = False,
+    shared: bool = False,
+    blocks: int = 0,
+) -> Scales:
+    """Return the scales of contiguous (outer, channels, inner), or with ``shared`` one of all, without waiting.
 
-    Marks have places for the sums of the lengths of ``blocks``.
+    They are those of :func:`actcodec.golden.sfpr.scales` or, if ``wide``, of the integers of 16 bits of the affine modes. Marks
+    have places for the sums of the lengths of ``blocks``.
     """
     outer, count, inner = channels.shape
     by_column = inner == 1
     values = min(outer, _PIECE_ROWS) if by_column else min(inner, _PIECE_VALUES)
     maps, per_map = (programs_for(outer, values), 1) if by_column else (outer, programs_for(inner, values))
     pieces, device = maps * count * per_map, channels.device
-    largest, moments = zeros(count, device), zeros(2 * count, device).view(torch.float64)
+    # The number of programs that are done follows the largest magnitudes.
+    largest, moments = zeros(count + 1, device), zeros(2 * count, device).view(torch.float64)
+    k, r = (torch.empty(1 if shared else count, dtype=torch.float32, device=device) for _ in range(2))
+    found = Scales(k, r, zeros(marks_for(blocks), device))
     # Neighbours in memory are neighbours in a tile.
     side = tile_of(count if by_column else values)
     shape = dict(zip(side, reversed(side.values()), strict=True)) if by_column else side
-    sizes = (pieces, count, inner, per_map, values, outer)
-    programs = programs_for(pieces, shape["tile_rows"])
-    launch(_statistics_kernel, programs, bits_of(channels), largest, moments, *sizes, by_column=by_column, **shape)
-    r, marks = torch.empty(count, dtype=torch.float32, device=device), zeros(marks_for(blocks), device)
-    rule = _rule(S, scale_bits, channels.dtype, device)
-    return Scales(largest, rule, moments, r, marks, outer * inner, _SIGNIFICAND_BITS - scale_bits)
-
-
-def settled(found: Scales) -> Scales:
-    """Leave reciprocals and marks by a launch of its own."""
-    count = found.channels
-    launch(_settle_kernel, programs_for(count, _CHANNELS), *found.tensors, count, found.values, scale_dropped=found.dropped)
+    rule = _rule(S, scale_bits, wide, channels.dtype, device)
+    tensors = (bits_of(channels), largest, moments, rule, k, r, found.marks)
+    sizes = (pieces, count, inner, per_map, values, outer, outer * inner)
+    reciprocal_bits = max(RECIPROCAL_BITS) if wide else SFPR_RECIPROCAL_BITS
+    rounding = {"dropped": _SIGNIFICAND_BITS - scale_bits, "r_dropped": _SIGNIFICAND_BITS - reciprocal_bits}
+    form = {"by_column": by_column, "shared": shared, **rounding, "down": wide, **shape}
+    launch(_statistics_kernel, programs_for(pieces, shape["tile_rows"]), *tensors, *sizes, **form)
     return found
 
 
 def near_zero_marks(channels: Tensor) -> Tensor:
     """Return the marks of contiguous (outer, channels, inner), as :func:`size_of` takes them."""
-    return settled(statistics(channels, DEFAULT_S, max(SCALE_BITS))).marks
+    return statistics(channels, DEFAULT_S, max(SCALE_BITS)).marks
 
 
 def near_zero(channels: Tensor) -> bool:

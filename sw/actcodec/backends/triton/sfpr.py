@@ -14,7 +14,6 @@ from actcodec.backends.triton.affine import beat_places, beats
 from actcodec.backends.triton.constants import LANES, SIDE, VALUE_MAX, VALUE_MIN
 from actcodec.backends.triton.launch import PROGRAM_BLOCKS, bits_of, launch, programs_for, tile_of
 from actcodec.backends.triton.lengths import Lengths, sums_of
-from actcodec.backends.triton.scales import Scales, multipliers, settle
 from actcodec.backends.triton.values import magnitude_bits, number, product, rounded, saturated
 from actcodec.backends.triton.zeros import zeros
 from actcodec.backends.triton.zvc import measure, unpacked
@@ -56,11 +55,7 @@ def _maxima_kernel(
 @triton.jit
 def _encode_kernel(
     x_ptr: tl.tensor,
-    scales_ptr: tl.tensor,
-    rule_ptr: tl.tensor,
-    moments_ptr: tl.tensor,
-    r_ptr: tl.tensor,
-    settled_ptr: tl.tensor,
+    k_ptr: tl.tensor,
     q_ptr: tl.tensor,
     sums_ptr: tl.tensor,
     marks_ptr: tl.tensor,
@@ -69,16 +64,13 @@ def _encode_kernel(
     count: tl.tensor,
     row_beats: tl.tensor,
     whole_beats: tl.tensor,
-    values: tl.tensor,
-    scale_dropped: tl.constexpr,
     group_units: tl.constexpr,
     tile_blocks: tl.constexpr,
 ) -> None:
-    settle(scales_ptr, rule_ptr, moments_ptr, r_ptr, settled_ptr, count, values, scale_dropped)
     beat = beats(tile_blocks * SIDE)
     row, column = beat_places(beat, row_beats)
     x = number(tl.load(x_ptr + row * columns + column, mask=(row < rows) & (column < columns), other=0))
-    k = multipliers(scales_ptr, rule_ptr, row % count, row < rows, scale_dropped)
+    k = tl.load(k_ptr + row % count, mask=row < rows, other=1.0)
     q = saturated(product(x, k), VALUE_MIN, VALUE_MAX)
     place = beat[:, None] * LANES + tl.arange(0, LANES)[None, :]
     tl.store(q_ptr + place, q.to(tl.int8), mask=(beat < whole_beats)[:, None])
@@ -123,21 +115,20 @@ def maxima(channels: Tensor) -> Tensor:
     return largest
 
 
-def _layout(view: MatrixView, channels: int) -> tuple[int, ...]:
-    return (view.rows, view.columns, channels, view.row_beats, view.beats)
+def _layout(view: MatrixView, job: Job) -> tuple[int, ...]:
+    return (view.rows, view.columns, job.scales.numel(), view.row_beats, view.beats)
 
 
-def encode(x: Tensor, view: MatrixView, job: Job, scales: Scales, lengths: Lengths | None = None) -> Tensor:
-    """Return the integers of a tensor, int8 (values,), with its padding; rows have the multipliers of the scales in turn.
+def encode(x: Tensor, view: MatrixView, job: Job, lengths: Lengths | None = None) -> Tensor:
+    """Return the integers of a tensor, int8 (values,), with its padding; rows have the multipliers of the job in turn.
 
     With ``lengths``, the kernel leaves those of the blocks that ZVC writes.
     """
     q = torch.empty(view.beats * geometry.LANES, dtype=torch.int8, device=x.device)
     measures, shape = sums_of(lengths, q)
-    tensors = (bits_of(x), *scales.tensors, q, *measures)
+    tensors = (bits_of(x), job.scales.to(x.device), q, *measures)
     programs = programs_for(view.beats, PROGRAM_BLOCKS * geometry.BLOCK_SIDE)
-    constants = {"scale_dropped": scales.dropped, "tile_blocks": PROGRAM_BLOCKS, **shape}
-    launch(_encode_kernel, programs, *tensors, *_layout(view, scales.channels), scales.values, **constants)
+    launch(_encode_kernel, programs, *tensors, *_layout(view, job), tile_blocks=PROGRAM_BLOCKS, **shape)
     return q
 
 
@@ -149,4 +140,4 @@ def decode(q: Tensor, view: MatrixView, job: Job, y: Tensor, offsets: Tensor | N
     tensors = (q, q if offsets is None else offsets, job.scales.to(q.device), bits_of(y))
     constants = {"in_masks": offsets is not None, "tile_blocks": PROGRAM_BLOCKS}
     programs = programs_for(view.beats, PROGRAM_BLOCKS * geometry.BLOCK_SIDE)
-    launch(_decode_kernel, programs, *tensors, q.numel(), *_layout(view, job.scales.numel()), **constants)
+    launch(_decode_kernel, programs, *tensors, q.numel(), *_layout(view, job), **constants)

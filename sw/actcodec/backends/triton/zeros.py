@@ -9,6 +9,8 @@ from torch import Tensor
 
 #: Number of words that are cleared at once.
 _PIECE = 1 << 16
+#: Words between places at which memory begins: Triton compiles a kernel anew for tensors that begin at no multiple of 16 bytes.
+_ALIGNED = 2
 #: Rest of the last piece, by device and stream.
 _left: dict[tuple[torch.device, int], Tensor] = {}
 _lock = Lock()
@@ -27,5 +29,5 @@ def zeros(words: int, device: torch.device) -> Tensor:
         if left is None or left.numel() < words:
             with torch.inference_mode(False):
                 left = torch.zeros(_PIECE, dtype=torch.int64, device=device)
-        _left[device, stream] = left[words:]
+        _left[device, stream] = left[words + words % _ALIGNED :]
     return left[:words]

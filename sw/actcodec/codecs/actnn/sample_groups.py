@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import torch
 from cdu_spec.affine import GROUP_VALUES
@@ -25,6 +26,7 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.backends.named import NATIVE, TORCH, TRITON
 from actcodec.backends.named import backend as backend_of
+from actcodec.backends.near_zero import begin_near_zero
 from actcodec.codecs.actnn.allocation import MAX_BITS
 from actcodec.codecs.affine.affine_codecs import NEAREST, STOCHASTIC
 from actcodec.codecs.codec import check_finite, check_input
@@ -34,7 +36,6 @@ from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.codes import pack_tight, unpack_tight
 from actcodec.golden.floating import groups
 from actcodec.golden.floating.groups import sample_count, sample_size
-from actcodec.golden.near_zero import channel_views
 from actcodec.golden.sfpr import UnfitValuesError
 
 #: Salt that separates the random numbers from those of the other codecs.
@@ -85,8 +86,10 @@ class SampleForm:
         return computes.run(groups.values, _unpacked(computes, self, sample_size(self.shape)), *how)
 
 
-#: Function from a form without bits and codes to one number of bits, or bits for each sample, uint8 (N,).
-Allocator = Callable[[SampleForm], int | Tensor]
+#: Magnitude below which ranges of values fit bfloat16.
+_SURELY_FIT = torch.finfo(torch.bfloat16).max / 4
+#: Function from a form without bits and codes to the bits of each sample, uint8 (N,).
+Allocator = Callable[[SampleForm], Tensor]
 #: Greatest number of values of a group, more than any sample has.
 _MOST_VALUES = 1 << 31
 
@@ -145,66 +148,72 @@ class ActnnSampleCodec(RandomCodec):
         """Implement :class:`Codec`. Every call draws new random numbers."""
         check_input(x)
         bits, samples = self.bits, sample_count(x.shape)
-        if isinstance(bits, Tensor):
-            if bits.numel() != samples:
-                raise UserError(f"bits for {bits.numel()} samples do not go with shape {extents(x.shape)}: give {samples}")
-            bits = bits.to(x.device, torch.uint8)
-        return self.compress_with(x, lambda _: bits)
+        if not isinstance(bits, Tensor):
+            x, seed = x.detach().contiguous(), self._next_seed()
+            form, unfit = self._coded_alike(x, bits, seed)
+            if bool(unfit):
+                self._give_back(seed)
+                self._refuse(x)
+            return form
+        if bits.numel() != samples:
+            raise UserError(f"bits for {bits.numel()} samples do not go with shape {extents(x.shape)}: give {samples}")
+        there = bits.to(x.device, torch.uint8)
+        return self.compress_with(x, lambda _: there)
 
     def compress_with(self, x: Tensor, allocate: Allocator) -> SampleForm:
         """Compress as :meth:`compress` does, with the bits that ``allocate`` returns."""
         check_input(x)
         x = x.detach().contiguous()
-        form, unfit = self._ranged(x)
-        if bool(unfit):
-            check_finite(x, self._backend)
-            raise UnfitValuesError(f"the range of values up to {float(x.abs().max()):g} does not fit bf16: use codec actnn")
-        found = allocate(form)
-        bits, widths = (found, tuple(sorted(set(found.tolist())))) if isinstance(found, Tensor) else _same_bits(x, found)
-        return self._coded(x, form, bits, widths, self._seeds.next() if self.rounding == STOCHASTIC else None)
-
-    def begin(self, x: Tensor) -> Callable[[], SampleForm | None] | None:
-        """Implement :class:`Codec`, for the same bits in all samples."""
-        views = channel_views(x.shape)
-        if isinstance(self.bits, Tensor) or not views or type(self).compress is not ActnnSampleCodec.compress:
-            return None
-        check_input(x)
-        x = x.detach().contiguous()
-        near = [self._backend.begin_near_zero(x.view(view)) for view in views]
-        if None in near:
-            return None
-        form, unfit = self._ranged(x)
-        numbers = self._backend.begin_numbers(unfit)
-        seed = self._seeds.next() if self.rounding == STOCHASTIC else None
-        coded = self._coded(x, form, *_same_bits(x, self.bits), seed)
-
-        def ended() -> SampleForm | None:
-            are_near = all(is_near is not None and is_near() for is_near in near)
-            if not are_near and seed is not None:
-                self._seeds.give_back(seed)
-            return coded if are_near and numbers is not None and not any(numbers()) else None
-
-        return ended
-
-    def _ranged(self, x: Tensor) -> tuple[SampleForm, Tensor]:
-        """Return the form of a tensor as yet without codes, and a number that is not 0 if its ranges do not fit."""
         low, extent, unfit = self._backend.run(groups.ranges, x, self.group)
+        if bool(unfit):
+            self._refuse(x)
         none = torch.empty(0, dtype=torch.uint8, device=x.device)
-        return SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none, ()), unfit
-
-    def _coded(self, x: Tensor, form: SampleForm, bits: Tensor, widths: tuple[int, ...], seed: int | None) -> SampleForm:
-        """Return a form with its codes."""
-        how = (x, self.group, form.low, form.extent, bits, seed)
+        form = SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none, ())
+        bits = allocate(form)
+        widths = tuple(sorted(set(bits.tolist())))
+        how = (x, self.group, low, extent, bits, self._next_seed())
         if len(widths) == 1:
             codes = self._backend.run(groups.packed_codes, *how, widths[0])
         else:
             codes = _packed(self._backend, self._backend.run(groups.codes, *how), bits, widths)
         return replace(form, bits=bits, codes=codes, widths=widths)
 
+    def begin(self, x: Tensor) -> Callable[[], SampleForm | None] | None:
+        """Implement :class:`Codec`, for the same bits in all samples."""
+        if isinstance(self.bits, Tensor) or type(self).compress is not ActnnSampleCodec.compress:
+            return None
+        check_input(x)
+        x = x.detach().contiguous()
+        near = begin_near_zero(self._backend, x)
+        if near is None:
+            return None
+        seed = self._next_seed()
+        form, _ = self._coded_alike(x, self.bits, seed)
 
-def _same_bits(x: Tensor, bits: int) -> tuple[Tensor, tuple[int]]:
-    """Return the bits of each sample of a tensor, and all numbers of bits."""
-    return torch.full((sample_count(x.shape),), bits, dtype=torch.uint8, device=x.device), (bits,)
+        def ended() -> SampleForm | None:
+            if near.holds(_SURELY_FIT):
+                return form
+            self._give_back(seed)
+            return None
+
+        return ended
+
+    def _coded_alike(self, x: Tensor, width: int, seed: int | None) -> tuple[SampleForm, Tensor]:
+        """Return the form of a tensor with as many bits in all samples, and a number that is not 0 if its ranges do not fit."""
+        low, extent, unfit, bits, codes = self._backend.run(groups.coded, x, self.group, width, seed)
+        return SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, bits, codes, (width,)), unfit
+
+    def _refuse(self, x: Tensor) -> NoReturn:
+        """Raise UserError for a tensor whose ranges do not fit."""
+        check_finite(x, self._backend)
+        raise UnfitValuesError(f"the range of values up to {float(x.abs().max()):g} does not fit bf16: use codec actnn")
+
+    def _next_seed(self) -> int | None:
+        return self._seeds.next() if self.rounding == STOCHASTIC else None
+
+    def _give_back(self, seed: int | None) -> None:
+        if seed is not None:
+            self._seeds.give_back(seed)
 
 
 def _software(backend: str | Backend) -> Backend:

@@ -13,14 +13,15 @@ from cdu_spec.bitstream import Header
 from cdu_spec.coding import checked
 from cdu_spec.config import CduConfig
 from cdu_spec.matrix_view import MatrixView
-from cdu_spec.modes import Mode
+from cdu_spec.modes import Dtype, Mode
 from cdu_tools.errors import UserError
 from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.job import compression_job
+from actcodec.backends.job import FORMATS, Job, Scaling, compression_job
 from actcodec.backends.named import backend
+from actcodec.backends.near_zero import begin_scaled
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, checked_error
 from actcodec.codecs.affine.affine_scales import blpa_scales, bound_scales, division_scales, full_scales, signed_scales
 from actcodec.codecs.codec import check_input, check_s, finite_maxima
@@ -73,23 +74,58 @@ class AffineCodec(RandomCodec):
         """Implement :class:`Codec`. Every call draws new random numbers."""
         return self._compressed(x, self._plan)
 
+    def begin(self, x: Tensor) -> Callable[[], Compressed | None] | None:
+        """Implement :class:`Codec`, for codecs whose multipliers follow from the largest magnitudes alone."""
+        if not self._by_magnitude or type(self).compress is not AffineCodec.compress:
+            return None
+        x, form, view = self._begun(x)
+        seed = self._seeds.next()
+        settings = self._seeded(self._settings(), seed)
+
+        def job(k: Tensor) -> Job:
+            return compression_job(view, form, k, how=settings)
+
+        end = begin_scaled(self._backend, x, view, Scaling(1.0, self.scale_bits, job, wide=True))
+        if end is None:
+            self._seeds.give_back(seed)
+            return None
+
+        def compressed() -> Compressed | None:
+            at_once = end()
+            if at_once is None:
+                self._seeds.give_back(seed)
+                return None
+            payload, r = at_once
+            return _compressed(x, settings, view, r, payload, _none(x))
+
+        return compressed
+
     def _compressed(self, x: Tensor, plan_of: Callable[[Tensor, MatrixView, Tensor], Plan]) -> Compressed:
         """Compress ``x`` with the scales and settings that ``plan_of``, a function such as :meth:`_plan`, returns."""
-        form = check_input(x)
-        if not self.takes(x.shape):
-            raise UserError(self._misfit(x.shape))
-        x = x.detach().contiguous()
-        view = MatrixView.of(x.shape, self.mode)
+        x, form, view = self._begun(x)
         largest = finite_maxima(x, by_channel(x, view), self.nonfinite, self._backend)
         finite = x if self.nonfinite == "raise" else x.nan_to_num(0.0, 0.0, 0.0)
         plan = plan_of(finite, view, largest)
-        found = plan.settings
-        seed = self._seeds.next()
-        settings = AffineSettings(found.bits, found.step_log2, self._stochastic, found.block_range, seed)
+        settings = self._seeded(plan.settings, self._seeds.next())
         job = compression_job(view, form, plan.k, how=settings, offsets=plan.offsets)
         payload = self._backend.compress_tensor(x, view, job)
-        header = Header(self.mode, form, tuple(x.shape), payload.numel(), how=settings)
-        return Compressed(header, (), self._backend.run(reciprocals, plan.k), payload, plan.offsets)
+        return _compressed(x, settings, view, self._backend.run(reciprocals, plan.k), payload, plan.offsets)
+
+    def _begun(self, x: Tensor) -> tuple[Tensor, Dtype, MatrixView]:
+        """Check a tensor; return it contiguous, its format and its view."""
+        form = check_input(x)
+        if not self.takes(x.shape):
+            raise UserError(self._misfit(x.shape))
+        return x.detach().contiguous(), form, MatrixView.of(x.shape, self.mode)
+
+    def _seeded(self, settings: AffineSettings, seed: int) -> AffineSettings:
+        """Return settings with a seed and the codec's rounding."""
+        return AffineSettings(settings.bits, settings.step_log2, self._stochastic, settings.block_range, seed)
+
+    @property
+    def _by_magnitude(self) -> bool:
+        """Return whether multipliers follow from the largest magnitudes alone (:func:`full_scales`)."""
+        return False
 
     def decompress(self, compressed: Packed) -> Tensor:
         """Implement :class:`Codec`."""
@@ -124,6 +160,14 @@ def _numbers(name: str, value: Tensor | float) -> Tensor:
     if not numbers.numel() or bool((numbers.abs() > torch.finfo(torch.float32).max).any()):
         raise UserError(f"{name} = {value!r} is not allowed: use finite numbers that float32 holds")
     return numbers
+
+
+def _compressed(
+    x: Tensor, settings: AffineSettings, view: MatrixView, r: Tensor, payload: Tensor, offsets: Tensor
+) -> Compressed:
+    """Return the compressed form of a tensor."""
+    header = Header(view.mode, FORMATS[x.dtype], tuple(x.shape), payload.numel(), how=settings)
+    return Compressed(header, (), r, payload, offsets)
 
 
 def _none(x: Tensor) -> Tensor:
@@ -199,6 +243,10 @@ class DivisionCodec(AffineCodec):
             return AffineSettings(self.bits, block_range=True)
         return AffineSettings(self.bits, 12 - self.bits if self.step_log2 is None else self.step_log2)
 
+    @property
+    def _by_magnitude(self) -> bool:
+        return self.range == RangeKind.BLOCK.value
+
     def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
         settings = self._settings()
         if settings.block_range:
@@ -229,6 +277,10 @@ class ActnnCodec(AffineCodec):
 
     def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
         return Plan(self._down(full_scales(largest)), self._settings(), _none(x))
+
+    @property
+    def _by_magnitude(self) -> bool:
+        return True
 
 
 @dataclass

@@ -6,6 +6,7 @@ In a row with the greatest magnitude m, a value x is stored as round(127 x / m),
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from actcodec.backends.backend import Backend
 from actcodec.backends.named import backend as backend_of
+from actcodec.backends.near_zero import begin_near_zero
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.golden.floating import scaled_rows
@@ -62,12 +64,26 @@ class Int8RowsCodec(Codec):
 
     def compress(self, x: Tensor) -> Int8RowsForm:
         """Implement :class:`Codec`."""
-        check_input(x)
-        values = x.detach().contiguous()
-        codes, greatest, unfit = self._backend.run(scaled_rows.codes, _rows(values))
+        form, unfit = self._coded(x)
         if bool(unfit):
             check_finite(x, self._backend)
-        return Int8RowsForm(x.dtype, codes.view(x.shape), greatest)
+        return form
+
+    def begin(self, x: Tensor) -> Callable[[], Int8RowsForm | None] | None:
+        """Implement :class:`Codec`."""
+        check_input(x)
+        own = type(self).compress is Int8RowsCodec.compress
+        near = begin_near_zero(self._backend, x.detach().contiguous()) if own else None
+        if near is None:
+            return None
+        form, _ = self._coded(x)
+        return lambda: form if near.holds() else None
+
+    def _coded(self, x: Tensor) -> tuple[Int8RowsForm, Tensor]:
+        """Return the form of a tensor, and a number that is not 0 if values are not all finite."""
+        check_input(x)
+        codes, greatest, unfit = self._backend.run(scaled_rows.codes, _rows(x.detach().contiguous()))
+        return Int8RowsForm(x.dtype, codes.view(x.shape), greatest), unfit
 
     def decompress(self, compressed: Packed) -> Tensor:
         """Implement :class:`Codec`."""

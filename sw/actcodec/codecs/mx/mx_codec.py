@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -15,11 +16,11 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.backends.job import compression_job
 from actcodec.backends.named import backend as backend_of
+from actcodec.backends.near_zero import begin_near_zero
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.codecs.mx.block_form import Nvfp4Form
 from actcodec.golden.floating.blocks import nvfp4_codes
-from actcodec.golden.nvfp4 import tensor_scale
 from actcodec.golden.sfpr import channel_maxima
 from actcodec.golden.shapes import per_channel
 
@@ -53,9 +54,22 @@ class MxInt8Codec(Codec):
 
     def compress(self, x: Tensor) -> Compressed:
         """Implement :class:`Codec`."""
-        form = check_input(x)
+        check_input(x)
         check_finite(x, self._backend)
-        view, no_scales = MatrixView.of(x.shape, Mode.MX), torch.zeros(0, device=x.device)
+        return self._compressed(x)
+
+    def begin(self, x: Tensor) -> Callable[[], Compressed | None] | None:
+        """Implement :class:`Codec`."""
+        check_input(x)
+        own = type(self).compress is MxInt8Codec.compress
+        near = begin_near_zero(self._backend, x.detach().contiguous()) if own else None
+        if near is None:
+            return None
+        packed = self._compressed(x)
+        return lambda: packed if near.holds() else None
+
+    def _compressed(self, x: Tensor) -> Compressed:
+        form, view, no_scales = check_input(x), MatrixView.of(x.shape, Mode.MX), torch.empty(0, device=x.device)
         how = MxSettings(self.name, ScaleRule(self.scale))
         job = compression_job(view, form, no_scales, how=how)
         payload = self._backend.compress_tensor(x.detach(), view, job)
@@ -124,8 +138,20 @@ class Nvfp4Codec(Codec):
         """Implement :class:`Codec`."""
         check_input(x)
         largest = self._backend.run(channel_maxima, per_channel(x.detach()))
-        scale = tensor_scale(largest.amax().to(torch.float32))
-        payload = self._backend.run(nvfp4_codes, x.detach(), scale)
+        return self._coded(x, largest.amax().to(torch.float32))
+
+    def begin(self, x: Tensor) -> Callable[[], Nvfp4Form | None] | None:
+        """Implement :class:`Codec`."""
+        check_input(x)
+        own = type(self).compress is Nvfp4Codec.compress
+        near = begin_near_zero(self._backend, x.detach().contiguous()) if own else None
+        if near is None:
+            return None
+        form = self._coded(x, near.largest)
+        return lambda: form if near.holds() else None
+
+    def _coded(self, x: Tensor, largest: Tensor) -> Nvfp4Form:
+        payload, scale = self._backend.run(nvfp4_codes, x.detach(), largest)
         return Nvfp4Form(tuple(x.shape), x.dtype, scale, payload)
 
     def decompress(self, compressed: Packed) -> Tensor:

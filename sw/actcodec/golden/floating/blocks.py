@@ -30,9 +30,10 @@ def mx_values(payload: Tensor, kind: BlockFormat, shape: Sequence[int], dtype: t
     return _decoded(payload, kind, shape, dtype, lambda blocks: mx.decode(blocks, kind))
 
 
-def nvfp4_codes(x: Tensor, scale: Tensor) -> Tensor:
-    """Return blocks as :func:`mx_codes` does, with the scale of the tensor, float32 ()."""
-    return _coded(x, NVFP4_FORMAT, lambda values: nvfp4.encode(values, scale))
+def nvfp4_codes(x: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
+    """Return blocks as :func:`mx_codes` does, and the scale of a tensor whose largest magnitude, float32 (), is given."""
+    scale = nvfp4.tensor_scale(largest)
+    return _coded(x, NVFP4_FORMAT, lambda values: nvfp4.encode(values, scale)), scale
 
 
 def nvfp4_values(payload: Tensor, scale: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:

@@ -7,7 +7,7 @@ Operations are float32, one by one in the order written here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 import torch
@@ -67,6 +67,23 @@ def codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed
 def packed_codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None, width: int) -> Tensor:
     """Return :func:`codes` of samples that all have ``width`` bits, packed by :func:`actcodec.golden.codes.pack_tight`."""
     return pack_tight(codes(x, group, low, extent, bits, seed).flatten(), width)
+
+
+def coded(
+    x: Tensor,
+    group: int,
+    width: int,
+    seed: int | None,
+    ranges: Callable[..., tuple[Tensor, Tensor, Tensor]] = ranges,
+    packed_codes: Callable[..., Tensor] = packed_codes,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the results of :func:`ranges`, the bits of each sample, which are ``width``, and :func:`packed_codes`.
+
+    A backend gives its own functions that compute these two.
+    """
+    low, extent, unfit = ranges(x, group)
+    bits = torch.full((sample_count(x.shape),), width, dtype=torch.uint8, device=x.device)
+    return low, extent, unfit, bits, packed_codes(x, group, low, extent, bits, seed, width)
 
 
 def values(

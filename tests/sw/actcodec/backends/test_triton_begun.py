@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from triton_here import DEVICE, needs_kernels
 
 pytestmark = needs_kernels
-POLICIES = ("sfpr", "sfpr+zvc", "jpeg-act", "actnn-L2", "brc")
+POLICIES = ("sfpr", "sfpr+zvc", "jpeg-act", "actnn-L2", "brc", "int8-rows", "division", "actnn", "mxfp4", "nvfp4")
 #: Kinds of activations: unchanged, with far channels, rows far from zero, values that are not finite.
 VALUES = ("near", "far", "infinite")
 

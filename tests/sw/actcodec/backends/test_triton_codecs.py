@@ -10,6 +10,7 @@ from backend_cases import FLOATS, KINDS, OPTIONS, parts, refusal, same_bits, set
 from cdu_spec import UserError
 from cdu_spec.matrix_view import MatrixView
 from cdu_spec.modes import Mode
+from cdu_spec.mx import MX_FORMATS, NVFP4
 from example_values import values_of
 from guarded_tensors import guarded_tensors
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from triton_here import DEVICE, MORE, needs_kernels
 pytestmark = needs_kernels
 KERNELS = [
     *("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "brc", "division", "actnn", "blpa", "autoquant"),
-    *("actnn-sample", "sparse-sample", "int8-rows"),
+    *("actnn-sample", "sparse-sample", "int8-rows", *MX_FORMATS, NVFP4),
 ]
 #: Shapes of less than a kernel's tile, which has 1024 values, and of several tiles with a remainder.
 shapes = st.one_of(

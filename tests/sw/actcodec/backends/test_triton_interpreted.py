@@ -42,7 +42,7 @@ def interpreted(*arguments, **environment):
     "files",
     [
         (HERE / "test_triton_codecs.py",),
-        (HERE / "test_triton_begun.py",),
+        (HERE / "test_triton_begun.py", HERE / "test_triton_blocks.py"),
         (HERE / "test_triton_payloads.py", HERE / "test_triton_training.py", HERE / "test_triton_launches.py", UNCODED),
     ],
     ids=lambda files: "-".join(file.stem for file in files),
