@@ -46,7 +46,7 @@ TENSORS = (*(((2, 3, 9, 17), dtype) for dtype in FORMATS), ((1, 1, 8, 8), torch.
 def described(value, annotation):
     """Type and value of an argument, as Triton would see it at a launch."""
     if annotation == "tl.constexpr" or (isinstance(value, int) and value == 1):
-        return ["constexpr", value if isinstance(value, (int, float)) else value.name]
+        return ["constexpr", value if isinstance(value, (int, float, tuple)) else value.name]
     return [mangle_type(value), None]
 
 

@@ -16,7 +16,6 @@ from actcodec.policies.policy import Policy
 WITHOUT_GPU_KERNELS = frozenset(
     (
         *("autoquantz", "blpa-float", "division-float", "actnn-float", "acgc-quant", "acgc-quantz"),
-        *("mxint8", "mxfp8-e4m3", "mxfp8-e5m2", "mxfp6-e2m3", "mxfp6-e3m2", "mxfp4", "nvfp4"),
         *("blpa-coded", "feature-coded", "feature-klt", "cusz", "jpeg-base", "acgc-jpeg"),
     )
 )

@@ -34,21 +34,24 @@ _GREATEST_SCALE = tl.constexpr(nvfp4.GREATEST_SCALE)
 
 
 @triton.jit
-def _element_codes(scaled: tl.tensor, element: tl.constexpr) -> tl.tensor:
-    """Return codes, int32, of float32 numbers, rounded to nearest with ties to even, and limited; ``element`` is a form."""
-    if element[0]:
-        steps = tl.minimum(tl.maximum(scaled * element[1], -element[2]), element[2])
+def _element_codes(scaled: tl.tensor, whole: tl.constexpr, element: tl.constexpr) -> tl.tensor:
+    """Return codes, int32, of float32 numbers, rounded to nearest with ties to even, and limited.
+
+    ``whole`` is True for integers; ``element`` is a form (:func:`_element`).
+    """
+    if whole:
+        steps = tl.minimum(tl.maximum(scaled * element[0], -element[1]), element[1])
         return ((steps + _SHIFTER) - _SHIFTER).to(tl.int32) & 0xFF
     else:
-        dropped: tl.constexpr = element[1]
+        dropped: tl.constexpr = element[0]
         patterns = scaled.to(tl.int32, bitcast=True)
         magnitudes = patterns & _MAGNITUDE
-        normal = (((magnitudes >> dropped) & 1) + magnitudes + element[3]) >> dropped
-        normal = tl.minimum(normal - element[4], element[2])
+        normal = (((magnitudes >> dropped) & 1) + magnitudes + element[2]) >> dropped
+        normal = tl.minimum(normal - element[3], element[1])
         # A sum with this number has the format's smallest step as its last bit: the adder rounds.
-        limited = tl.minimum(magnitudes, element[5]).to(tl.float32, bitcast=True)
-        subnormal = (limited + element[6]).to(tl.int32, bitcast=True) - element[7]
-        return tl.maximum(normal, subnormal) | ((patterns >> element[8]) & element[9])
+        limited = tl.minimum(magnitudes, element[4]).to(tl.float32, bitcast=True)
+        subnormal = (limited + element[5]).to(tl.int32, bitcast=True) - element[6]
+        return tl.maximum(normal, subnormal) | ((patterns >> element[7]) & element[8])
 
 
 @triton.jit
@@ -97,6 +100,7 @@ def _mx_codes_kernel(
     emax: tl.constexpr,
     limit: tl.constexpr,
     rceil: tl.constexpr,
+    whole: tl.constexpr,
     element: tl.constexpr,
     bits: tl.constexpr,
     rows: tl.constexpr,
@@ -111,7 +115,7 @@ def _mx_codes_kernel(
         scales = tl.where(largest == INFINITY, _SCALE_MOST, scales)
     scales = tl.minimum(tl.maximum(scales, 0), _SCALE_MOST)
     scales = tl.where(largest > INFINITY, _SCALE_NAN, scales)
-    codes = _element_codes(x * per_row(_power_of_two(-(scales - _BIAS)), rows), element)
+    codes = _element_codes(x * per_row(_power_of_two(-(scales - _BIAS)), rows), whole, element)
     codes = tl.where(per_row(scales, rows) == _SCALE_NAN, 0, codes)
     _store_blocks(payload_ptr, scales, codes, count, bits, rows, tile_blocks)
 
@@ -130,15 +134,15 @@ def _nvfp4_codes_kernel(
     rows: tl.constexpr,
     tile_blocks: tl.constexpr,
 ) -> None:
-    whole = tl.zeros((tile_blocks,), tl.float32) + tl.load(largest_ptr)
-    tensor = tl.maximum(tl.div_rn(whole, tl.full(whole.shape, _WHOLE, tl.float32)), _LEAST_TENSOR)
+    most = tl.zeros((tile_blocks,), tl.float32) + tl.load(largest_ptr)
+    tensor = tl.maximum(tl.div_rn(most, tl.full(most.shape, _WHOLE, tl.float32)), _LEAST_TENSOR)
     at = beats(tile_blocks * rows)[:, None] * LANES + tl.arange(0, LANES)[None, :]
     x = number(tl.load(x_ptr + at, mask=at < count, other=0))
     largest = _largest(x, tile_blocks).to(tl.float32, bitcast=True)
-    wanted = tl.div_rn(tl.div_rn(largest, tl.full(whole.shape, _GREATEST, tl.float32)), tensor)
-    scales = _element_codes(tl.minimum(tl.maximum(wanted, _LEAST_SCALE), _GREATEST_SCALE), scale_element)
-    factors = tl.div_rn(tl.div_rn(tl.full(whole.shape, 1.0, tl.float32), tensor), tl.load(scale_numbers_ptr + scales))
-    codes = _element_codes(x * per_row(factors, rows), element)
+    wanted = tl.div_rn(tl.div_rn(largest, tl.full(most.shape, _GREATEST, tl.float32)), tensor)
+    scales = _element_codes(tl.minimum(tl.maximum(wanted, _LEAST_SCALE), _GREATEST_SCALE), False, scale_element)
+    factors = tl.div_rn(tl.div_rn(tl.full(most.shape, 1.0, tl.float32), tensor), tl.load(scale_numbers_ptr + scales))
+    codes = _element_codes(x * per_row(factors, rows), False, element)
     _store_blocks(payload_ptr, scales, codes, count, bits, rows, tile_blocks)
     first = tl.program_id(0) + tl.arange(0, tile_blocks)
     tl.store(scale_ptr + first, tensor, mask=first == 0)
@@ -183,12 +187,12 @@ def _values_kernel(
 def _element(kind: BlockFormat) -> tuple[int | float, ...]:
     """Return the form of elements as :func:`_element_codes` takes it."""
     if kind.is_integer:
-        return 1, 2.0**kind.fraction_bits, float(kind.greatest)
+        return 2.0**kind.fraction_bits, float(kind.greatest)
     dropped, rebias = _FRACTION.value - kind.fraction_bits, _BIAS.value - minifloat(kind).bias
     adder = torch.tensor(2.0 ** (kind.emin - kind.fraction_bits + _FRACTION.value), dtype=torch.float32)
     least = ((rebias + 1) << _FRACTION.value, float(adder), int(adder.view(torch.int32)))
     half, sign = (1 << dropped - 1) - 1, (32 - kind.bits, 1 << kind.bits - 1)
-    return 0, dropped, kind.greatest, half, rebias << kind.fraction_bits, *least, *sign
+    return dropped, kind.greatest, half, rebias << kind.fraction_bits, *least, *sign
 
 
 @lru_cache
@@ -208,9 +212,10 @@ def _payload(x: Tensor, kind: BlockFormat) -> Tensor:
 def mx_codes(x: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
     """Compute :func:`actcodec.golden.floating.blocks.mx_codes`."""
     payload, limit = _payload(x, kind), kind.greatest_fraction << (_FRACTION.value - kind.fraction_bits)
-    scaling = {"emax": kind.emax, "limit": limit, "rceil": rule is ScaleRule.RCEIL, "element": _element(kind)}
+    scaling = {"emax": kind.emax, "limit": limit, "rceil": rule is ScaleRule.RCEIL}
+    form = {"whole": kind.is_integer, "element": _element(kind), **_form(kind)}
     programs = programs_for(x.numel(), PROGRAM_VALUES)
-    launch(_mx_codes_kernel, programs, bits_of(x.contiguous()), payload, x.numel(), **scaling, **_form(kind))
+    launch(_mx_codes_kernel, programs, bits_of(x.contiguous()), payload, x.numel(), **scaling, **form)
     return payload
 
 

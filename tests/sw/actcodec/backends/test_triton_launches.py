@@ -219,14 +219,14 @@ def test_offsets_beyond_32_bits_are_not_remembered(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "packing", "unpacking", "questions"),
     [
-        ("sfpr", 2, 1, 1),
+        ("sfpr", 2, 1, 0),
         ("sfpr+zvc", 3, 1, 1),
         ("jpeg-act", 3, 1, 1),
         ("jpeg-gmc", 4, 2, 1),
         ("int8-rows", 2, 1, 0),
         ("actnn-sample", 2, 1, 0),
-        ("division", 2, 1, 1),
-        ("actnn", 2, 1, 1),
+        ("division", 2, 1, 0),
+        ("actnn", 2, 1, 0),
         *((name, 2, 1, 0) for name in ("mxint8", "mxfp6-e3m2", "nvfp4")),
         ("brc", 2, 1, 1),
         ("blpa", 33, 1, 2),
