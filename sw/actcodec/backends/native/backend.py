@@ -92,12 +92,11 @@ class NativeBackend(TorchBackend):
     def compress_scaled(self, x: Tensor, view: MatrixView, scaling: Scaling, near_zero: bool) -> tuple[Tensor, Tensor] | None:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
         x = host(x)
-        channels = x.view(-1, view.channels, view.channel_rows * view.columns)
-        if view.mode not in ENCODERS or (near_zero and not statistics.near_zero(channels)):
+        if view.mode not in ENCODERS or scaling.wide or (near_zero and not statistics.near_zero(x.flatten(2))):
             return None
         if view.mode is Mode.SFPR:
             return compress_rows(x, view, statistics.scale_rule(scaling.S, scaling.scale_bits, x.dtype))
-        largest = statistics.finite_maxima(channels)
+        largest = statistics.finite_maxima(x.view(-1, view.channels, view.channel_rows * view.columns))
         if largest is None:
             return None
         k, r = statistics.scales_of(largest, scaling.S, scaling.scale_bits, x.dtype)

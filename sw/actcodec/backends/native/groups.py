@@ -11,8 +11,7 @@ from torch import Tensor
 from actcodec.backends.job import FORMATS
 from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
-from actcodec.golden.floating import groups as golden
-from actcodec.golden.floating.groups import greatest_codes, ranges_between, sample_count, sample_size
+from actcodec.golden.floating.groups import coded_by, greatest_codes, ranges_between, sample_count, sample_size
 
 
 def ranges(x: Tensor, group: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -45,7 +44,7 @@ def values(
 
 def coded(x: Tensor, group: int, width: int, seed: int | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Compute :func:`actcodec.golden.floating.groups.coded`."""
-    return golden.coded(x, group, width, seed, ranges, packed_codes)
+    return coded_by(ranges, packed_codes, x, group, width, seed)
 
 
 def pack(codes: Tensor, bits: int) -> Tensor:

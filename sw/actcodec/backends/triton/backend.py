@@ -92,7 +92,7 @@ class TritonBackend(TorchBackend):
             return None
         shared = near_zero and view.channels == 1  # all channels of axis 1 have marks, and one scale
         if view.channels == 1:
-            channels = x.view(x.shape[0], x.shape[1], -1) if shared else x.view(1, 1, -1)
+            channels = x.flatten(2) if shared else x.view(1, 1, -1)
         else:
             channels = x.view(-1, view.channels, view.channel_rows * view.columns)
         rule = (scaling.S, scaling.scale_bits)

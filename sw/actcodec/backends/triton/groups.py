@@ -16,8 +16,7 @@ from actcodec.backends.triton.constants import INFINITY, LANES
 from actcodec.backends.triton.launch import PROGRAM_VALUES, bits_of, launch, programs_for, tile_of
 from actcodec.backends.triton.values import magnitude_bits, number, rounded
 from actcodec.backends.triton.zeros import zeros
-from actcodec.golden.floating import groups as golden
-from actcodec.golden.floating.groups import sample_count, sample_size
+from actcodec.golden.floating.groups import coded_by, sample_count, sample_size
 
 _TILE_BEATS = PROGRAM_VALUES // geometry.LANES
 _PART = tl.constexpr(2.0**-randomness.WORD_BITS)
@@ -235,7 +234,7 @@ def ranges(x: Tensor, group: int) -> tuple[Tensor, Tensor, Tensor]:
 def coded(x: Tensor, group: int, width: int, seed: int | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Compute :func:`actcodec.golden.floating.groups.coded`, in one launch if groups and samples are whole rows of 8 values."""
     if group % geometry.LANES or sample_size(x.shape) % geometry.LANES:
-        return golden.coded(x, group, width, seed, ranges, packed_codes)
+        return coded_by(ranges, packed_codes, x, group, width, seed)
     return _ranges(x, group, width, seed)
 
 

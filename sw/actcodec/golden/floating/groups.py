@@ -69,18 +69,20 @@ def packed_codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tenso
     return pack_tight(codes(x, group, low, extent, bits, seed).flatten(), width)
 
 
-def coded(
+def coded(x: Tensor, group: int, width: int, seed: int | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the results of :func:`ranges`, the bits of each sample, which are ``width``, and :func:`packed_codes`."""
+    return coded_by(ranges, packed_codes, x, group, width, seed)
+
+
+def coded_by(
+    ranges: Callable[..., tuple[Tensor, Tensor, Tensor]],
+    packed_codes: Callable[..., Tensor],
     x: Tensor,
     group: int,
     width: int,
     seed: int | None,
-    ranges: Callable[..., tuple[Tensor, Tensor, Tensor]] = ranges,
-    packed_codes: Callable[..., Tensor] = packed_codes,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the results of :func:`ranges`, the bits of each sample, which are ``width``, and :func:`packed_codes`.
-
-    A backend gives its own functions that compute these two.
-    """
+    """Return :func:`coded`, computed by a backend's versions of two functions."""
     low, extent, unfit = ranges(x, group)
     bits = torch.full((sample_count(x.shape),), width, dtype=torch.uint8, device=x.device)
     return low, extent, unfit, bits, packed_codes(x, group, low, extent, bits, seed, width)

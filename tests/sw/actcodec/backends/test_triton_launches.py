@@ -216,6 +216,16 @@ def test_offsets_beyond_32_bits_are_not_remembered(monkeypatch):
     assert same_bits(codec.decompress(packed).cpu(), actcodec.codec("jpeg-act").decompress(on_host))
 
 
+@pytest.mark.parametrize("name", ["sfpr", "actnn"])
+@pytest.mark.parametrize("shape", [(16, 4, 3), (2, 3, 1000)])
+def test_channels_that_share_a_scale_have_marks_of_their_own(name, shape):
+    codec, x = actcodec.codec(name, backend="triton"), torch.randn(shape, generator=torch.Generator().manual_seed(6))
+    at_once = codec.compress_near_zero(x.to(DEVICE))
+    assert torch.equal(at_once.payload.cpu(), actcodec.codec(name).compress(x).payload)
+    x[:, 2] += 100
+    assert codec.compress_near_zero(x.to(DEVICE)) is None
+
+
 @pytest.mark.parametrize(
     ("name", "packing", "unpacking", "questions"),
     [

@@ -64,7 +64,7 @@ def test_codecs_with_kernels_use_no_function_that_the_triton_backend_leaves_to_t
         ("actnn-L2", (CPU, GPU)),
         ("transformer", (CPU,)),
         ("blpa-coded", (CPU,)),
-        ("nvfp4", (CPU,)),
+        ("nvfp4", (CPU, GPU)),
         ("none", ()),
         ("bf16", ()),
     ],
@@ -82,7 +82,7 @@ def test_no_policy_is_left_out():
         assert {kernels_of(name) for name in POLICY_NAMES} == {(), (CPU,), (CPU, GPU)}
 
 
-@pytest.mark.parametrize("name", ["blpa-coded", "transformer", "transformer-nvfp4"])
+@pytest.mark.parametrize("name", ["blpa-coded", "transformer"])
 def test_backend_triton_says_once_that_it_has_no_kernels(name):
     chosen = policy(name, backend="triton")
     with pytest.warns(KernelsWarning, match=rf"policy '{name}': codec '[a-z0-9-]+' has no kernels for GPUs.*policies.md"):
@@ -99,8 +99,8 @@ def test_what_is_said_of_the_host():
     chosen = policy("blpa-coded")
     (said,) = {warning_of(chosen, one) for one in chosen.codecs_of_rules if one.name == "blpa-coded"}
     assert "its entropy coder runs on the host, to which every tensor is copied" in said
-    chosen = policy("nvfp4")
-    (said,) = {warning_of(chosen, one) for one in chosen.codecs_of_rules if one.name == "nvfp4"}
+    chosen = policy("division-float")
+    (said,) = {warning_of(chosen, one) for one in chosen.codecs_of_rules if one.name == "division-float"}
     assert "host" not in said
     assert warning_of(policy("sfpr"), actcodec.codec("sfpr")) is None
 
