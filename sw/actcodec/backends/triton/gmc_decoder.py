@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 from cdu_spec import geometry
-from torch import Tensor
 
 from actcodec.backends.triton.block_starts import starts_of
 from actcodec.backends.triton.constants import (
@@ -37,14 +35,10 @@ from actcodec.backends.triton.gmc_codes import (
     VALUE_MASK,
     contexts,
     is_coded,
-    lookups,
     mask_row,
 )
-from actcodec.backends.triton.launch import launch, programs_for
 from actcodec.backends.triton.values import clamped
 
-#: Number of blocks per program, decoded in parallel.
-_LANES = 64
 #: Number of bits that are read at once, and of bytes that they may span.
 _WORD = 32
 _WORD_MASK, _WORD_BYTES = tl.constexpr((1 << _WORD) - 1), tl.constexpr(_WORD // geometry.LANES + 1)
@@ -108,7 +102,7 @@ def _read_fields(
 
 
 @triton.jit
-def _decode_kernel(
+def read_blocks(
     payload_ptr: tl.tensor,
     offsets_ptr: tl.tensor,
     a_ptr: tl.tensor,
@@ -119,6 +113,7 @@ def _decode_kernel(
     blocks: tl.tensor,
     lanes: tl.constexpr,
 ) -> None:
+    """Store the coefficients of a program's blocks, as :func:`actcodec.golden.gmc.decode_at` returns them."""
     block = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
     inside = block < blocks
     start = starts_of(payload_ptr, offsets_ptr, size, blocks, True, lanes)
@@ -153,11 +148,3 @@ def _decode_kernel(
         tl.store(q_ptr + at, x.to(tl.int8), mask=inside[:, None])
         tl.store(q_ptr + at + GMC_GROUP, y.to(tl.int8), mask=inside[:, None])
         a, b, at, column = next_a, next_b, at + SIDE, column + 1
-
-
-def decoded(payload: Tensor, offsets: Tensor, blocks: int) -> Tensor:
-    """Return coefficients, int8 (blocks, 64), as :func:`actcodec.golden.gmc.decode_at` does, from the offsets of units."""
-    q = torch.empty(blocks, geometry.BLOCK_VALUES, dtype=torch.int8, device=payload.device)
-    tensors = (payload, offsets, *lookups(payload.device), q)
-    launch(_decode_kernel, programs_for(blocks, _LANES), *tensors, payload.numel(), blocks, lanes=_LANES)
-    return q

@@ -6,6 +6,8 @@ value, first bit lowest, and their number.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import triton
 import triton.language as tl
@@ -38,11 +40,9 @@ from actcodec.backends.triton.gmc_codes import (
     is_coded,
     mask_row,
 )
-from actcodec.backends.triton.launch import PROGRAM_BLOCKS, launch, programs_for
+from actcodec.backends.triton.launch import PROGRAM_BLOCKS, launch
 from actcodec.backends.triton.lengths import Lengths, Measured, add_lengths, placed
 
-#: Number of blocks per program, encoded in parallel.
-_LANES = 64
 #: Number of bits of the words in which bodies are written, and of words of the longest body.
 _WORD = 32
 _WORDS = spec.MAX_WRITTEN_BODY_BYTES * geometry.LANES // _WORD + 1
@@ -144,7 +144,7 @@ def _appended(
 
 
 @triton.jit
-def _bodies_kernel(
+def write_bodies(
     q_ptr: tl.tensor,
     a_ptr: tl.tensor,
     b_ptr: tl.tensor,
@@ -157,6 +157,7 @@ def _bodies_kernel(
     group_units: tl.constexpr,
     lanes: tl.constexpr,
 ) -> None:
+    """Write the bodies of a program's blocks, whose coefficients are in memory, and leave the sums of their lengths."""
     block = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
     inside = block < blocks
     body_ptr = bodies_ptr + block * _BODY_WORDS
@@ -224,17 +225,34 @@ def _pack_kernel(
     tl.store(payload_ptr + start[:, None] + 1 + place, body.to(tl.uint8), mask=inside[:, None] & (place < size[:, None]))
 
 
-def measured(q: Tensor, lengths: Lengths) -> Measured:
-    """Return blocks, int8 (blocks, 64), whose payload is that of :func:`actcodec.golden.gmc.encode`."""
-    blocks, shape = lengths.blocks, lengths.shape
-    bodies = torch.empty(blocks, _WORDS, dtype=torch.int32, device=q.device)
-    lasts = torch.empty(blocks, dtype=torch.int32, device=q.device)
-    sums = (lengths.sums, lengths.marks)
-    tensors = (q, *code_words(q.device), bodies, lasts, *sums)
-    launch(_bodies_kernel, programs_for(blocks, _LANES), *tensors, blocks, **shape, lanes=_LANES)
+@dataclass(frozen=True, eq=False)
+class Bodies:
+    """Memory for what :func:`write_bodies` writes."""
 
-    def pack(payload: Tensor, offsets: Tensor) -> None:
-        tensors = (q, bodies.view(torch.uint8), lasts, *sums, payload, offsets)
-        launch(_pack_kernel, lengths.units, *tensors, blocks, **shape, tile_blocks=PROGRAM_BLOCKS)
+    bodies: Tensor  #: int32 (blocks, words)
+    lasts: Tensor  #: int32 (blocks,): last bits of the bodies
+    lengths: Lengths
 
-    return Measured(lengths, pack)
+    @classmethod
+    def of(cls, lengths: Lengths) -> Bodies:
+        """Return memory for the bodies of blocks with these lengths."""
+        blocks, device = lengths.blocks, lengths.marks.device
+        bodies = torch.empty(blocks, _WORDS, dtype=torch.int32, device=device)
+        return cls(bodies, torch.empty(blocks, dtype=torch.int32, device=device), lengths)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Return the arguments of kernels from ``a_ptr`` to ``marks_ptr``."""
+        lengths = self.lengths
+        return (*code_words(lengths.marks.device), self.bodies, self.lasts, lengths.sums, lengths.marks)
+
+    def measured(self, q: Tensor) -> Measured:
+        """Return blocks, int8 (blocks, 64), whose payload is that of :func:`actcodec.golden.gmc.encode`."""
+        lengths = self.lengths
+
+        def pack(payload: Tensor, offsets: Tensor) -> None:
+            sums = (lengths.sums, lengths.marks)
+            tensors = (q, self.bodies.view(torch.uint8), self.lasts, *sums, payload, offsets)
+            launch(_pack_kernel, lengths.units, *tensors, lengths.blocks, **lengths.shape, tile_blocks=PROGRAM_BLOCKS)
+
+        return Measured(lengths, pack)

@@ -19,7 +19,7 @@ from cdu_spec.mx import MxSettings
 from torch import Tensor
 
 from actcodec.backends.job import Job
-from actcodec.backends.triton import actnn, blocks, code_rows, division, gmc_decoder, gmc_encoder, jpeg_act, sfpr, zvc
+from actcodec.backends.triton import actnn, blocks, code_rows, division, jpeg_act, jpeg_gmc, sfpr, zvc
 from actcodec.backends.triton.block_starts import unit_offsets
 from actcodec.backends.triton.known_payloads import recalled, remember
 from actcodec.backends.triton.lengths import Lengths, Measured
@@ -43,7 +43,7 @@ def _encode_blocks(x: Tensor, view: MatrixView, job: Job, marks: Tensor | None) 
     coder, quantise = coder_of(job.how), jpeg_act.forward if job.mode.has_dct else sfpr.encode
     lengths = Lengths.of(coder, view.blocks, x.device, marks)
     if coder is Coder.GMC:
-        return gmc_encoder.measured(quantise(x, view, job), lengths)
+        return jpeg_gmc.encode(x, view, job, lengths)
     return Measured(lengths, partial(zvc.pack, quantise(x, view, job, lengths), lengths))
 
 
@@ -53,7 +53,7 @@ def _decode_blocks(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bo
     if offsets is None:
         return False
     if coder is Coder.GMC:
-        inverse(gmc_decoder.decoded(payload, offsets, view.blocks), view, job, y)
+        jpeg_gmc.decode(payload, offsets, view, job, y)
     else:
         inverse(payload, view, job, y, offsets)
     return True
