@@ -12,10 +12,12 @@ from cdu_tools.errors import UserError
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from actcodec.backends.named import AUTO
 from actcodec.graph.formats import format_of
 from actcodec.graph.integers import Integers
 from actcodec.graph.partition import KEEP
 from actcodec.graph.torch_private import CompilerError, compiles_recurrent_layers
+from actcodec.policies.catalog import policy_options
 from actcodec.training import compress_activations
 from actcodec.training.selection import check_shapes
 
@@ -76,7 +78,8 @@ class Fallback:
         except CompilerError as error:
             raise_own(error)
             put_back()
-            hooked = compress_activations(self._model, self._policy)(partial(plain_call, self._model))
+            options: dict[str, Any] = {"backend": AUTO} if "backend" in policy_options(self._policy) else {}
+            hooked = compress_activations(self._model, self._policy, **options)(partial(plain_call, self._model))
             found = hooked(*args, **kwargs)  # an error of the model itself is raised here
             self._warn(error)
             self._call, self._compiled = hooked, None
