@@ -23,7 +23,7 @@ from actcodec.backends.triton.constants import BASE_MAX, VALUE_MAX
 from actcodec.backends.triton.launch import bits_of, launch, programs_for, tile_of
 from actcodec.backends.triton.lengths import LARGEST, UNSURE, marks_for
 from actcodec.backends.triton.values import magnitude_bits, number
-from actcodec.backends.triton.zeros import zeros
+from actcodec.backends.triton.zeros import is_last, zeros
 from actcodec.golden import sfpr
 from actcodec.golden.near_zero import LEAST_SQUARE, MOST_SQUARE, SURE_SHARE
 
@@ -190,8 +190,7 @@ def _statistics_kernel(
     tl.atomic_add(moments_ptr + channel, means, mask=inside, sem="relaxed")
     tl.atomic_add(moments_ptr + channels + channel, tl.sum(squares.to(tl.float64), axis=1), mask=inside, sem="relaxed")
     tl.atomic_max(largest_ptr + channel, tl.max(largest, axis=1).to(tl.int64), mask=inside, sem="relaxed")
-    tl.debug_barrier()  # what all threads of the program have added comes before its number
-    if tl.atomic_add(largest_ptr + channels, 1) == tl.num_programs(0) - 1:
+    if is_last(largest_ptr + channels):
         _settle(
             largest_ptr,
             moments_ptr,

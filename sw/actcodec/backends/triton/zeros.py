@@ -5,6 +5,8 @@ from __future__ import annotations
 from threading import Lock
 
 import torch
+import triton
+import triton.language as tl
 from torch import Tensor
 
 #: Number of words that are cleared at once.
@@ -14,6 +16,13 @@ _ALIGNED = 2
 #: Rest of the last piece, by device and stream.
 _left: dict[tuple[torch.device, int], Tensor] = {}
 _lock = Lock()
+
+
+@triton.jit
+def is_last(done_ptr: tl.tensor) -> tl.tensor:
+    """Return whether all other programs are done, so that what they added is there; ``done_ptr`` is a zero to count them."""
+    tl.debug_barrier()  # what all threads of this program have added comes before its number
+    return tl.atomic_add(done_ptr, 1) == tl.num_programs(0) - 1
 
 
 def zeros(words: int, device: torch.device) -> Tensor:

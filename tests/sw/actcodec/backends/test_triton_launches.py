@@ -240,7 +240,7 @@ def test_channels_that_share_a_scale_have_marks_of_their_own(name, shape):
         ("actnn", 2, 1, 0),
         *((name, 2, 1, 0) for name in ("mxint8", "mxfp6-e3m2", "nvfp4")),
         ("brc", 2, 1, 1),
-        ("blpa", 33, 1, 2),
+        ("blpa", 30, 1, 2),
     ],
 )
 def test_launches_and_questions_are_few(name, packing, unpacking, questions):
