@@ -12,6 +12,7 @@ from torch import Tensor, fx
 from actcodec.graph.decoding import code, separate
 from actcodec.graph.formats import Format
 from actcodec.graph.halves import halve_attention
+from actcodec.graph.infinities import with_infinities
 from actcodec.graph.masks import keep_masks, pack_integers
 from actcodec.graph.pair import GraphPair, base_of, operation
 from actcodec.graph.poles import near_poles
@@ -116,11 +117,11 @@ def saved_values(pair: GraphPair, roles: Roles) -> list[Saved]:
     """Return the kept values that may be approximations: floating point, made by the model and held by nothing else.
 
     Parameters and what is computed from them alone are none: an error in them would be the same in each step. Values whose
-    errors a pole would multiply are none either.
+    errors a pole would multiply are none either, nor those that hold infinities or numbers as large.
     """
     inputs = pair.forward.find_nodes(op="placeholder")
     held = {node for place, node in enumerate(inputs) if place not in roles.between}
-    exact = _fixed(pair) | near_poles(pair)
+    exact = _fixed(pair) | near_poles(pair) | with_infinities(pair)
     return [
         Saved(pair, node, index)
         for index, node in enumerate(pair.kept())

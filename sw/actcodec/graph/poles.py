@@ -60,7 +60,7 @@ def _behind(begin: fx.Node) -> Iterator[tuple[fx.Node, fx.Node]]:
         step, number, added = waiting.pop()
         if number == MOST_STEPS or not _is_step(step):
             continue
-        for argument in step.all_input_nodes[:1] if _name(step) in QUOTIENTS else step.all_input_nodes:
+        for argument in step.all_input_nodes[:1] if name_of(step) in QUOTIENTS else step.all_input_nodes:
             together = added * max(1.0, _values(argument) / _values(step))
             if together <= FEW:
                 yield step, argument
@@ -71,7 +71,7 @@ def _behind(begin: fx.Node) -> Iterator[tuple[fx.Node, fx.Node]]:
 
 def _at_pole(node: fx.Node) -> Iterator[fx.Node]:
     """Yield the argument in which an operation has a pole."""
-    name = _name(node)
+    name = name_of(node)
     place = 0 if name in POWERS else POLES.get(name)
     if place is None or len(node.args) <= place:
         return
@@ -87,13 +87,13 @@ def _at_pole(node: fx.Node) -> Iterator[fx.Node]:
 def _steep(node: fx.Node) -> Iterator[fx.Node]:
     """Yield the arguments of a pointwise operation whose results are floating point, and which is not known to be smooth."""
     made = operation(node)
-    if made is None or torch.Tag.pointwise not in made.tags or _name(node).removesuffix("backward") in _KNOWN:
+    if made is None or torch.Tag.pointwise not in made.tags or name_of(node).removesuffix("backward") in _KNOWN:
         return
     if node.meta["val"].is_floating_point():
         yield from (one for one in node.all_input_nodes if isinstance(one.meta.get("val"), Tensor))
 
 
-def _name(node: fx.Node) -> str:
+def name_of(node: fx.Node) -> str:
     """Return the plain name of the operation or function that a node calls; empty for none."""
     made = operation(node)
     if made is not None:
@@ -106,12 +106,12 @@ def _name(node: fx.Node) -> str:
 def _is_step(node: fx.Node) -> bool:
     made = operation(node)
     pointwise = made is not None and torch.Tag.pointwise in made.tags
-    return pointwise or is_view(node) or node.target is operator.getitem or _name(node) in STEPS | _MOVES
+    return pointwise or is_view(node) or node.target is operator.getitem or name_of(node) in STEPS | _MOVES
 
 
 def _is_linear(step: fx.Node) -> bool:
     """Return whether the gradient of a step reads neither its arguments nor its result."""
-    name = _name(step)
+    name = name_of(step)
     if name in PRODUCTS:
         return name in ("mul", "div", "truediv") and not all(isinstance(one, fx.Node) for one in step.args[:2])
     return name in STEPS | _MOVES or is_view(step)
@@ -120,12 +120,12 @@ def _is_linear(step: fx.Node) -> bool:
 def _is_not_negative(value: Any) -> bool:
     if not isinstance(value, fx.Node):
         return False
-    return _name(value) in _NOT_NEGATIVE or (_name(value) == "mul" and value.args[0] is value.args[1])
+    return name_of(value) in _NOT_NEGATIVE or (name_of(value) == "mul" and value.args[0] is value.args[1])
 
 
 def _is_at_least_one(node: fx.Node) -> bool:
     """Return whether a value is a sum of 1, or more, and a value that is not negative."""
-    if _name(node) != "add" or len(node.args) < 2:
+    if name_of(node) != "add" or len(node.args) < 2:
         return False
     first, second = node.args[:2]
     pairs = (first, second), (second, first)
