@@ -19,7 +19,8 @@ from actcodec.saved.views import Holder, codec_of
 
 _FUSED = "scaled_dot_product_attention"
 _MODULE = "multi_head_attention_forward"
-_RANK = 4
+#: Rank of queries, keys, values and masks of fused attention.
+ATTENTION_RANK = 4
 #: Position of the probability of a dropout among the arguments of fused attention.
 _DROPOUT = 4
 #: Size of temporaries as a multiple of the logits of the rows that are computed at a time.
@@ -53,10 +54,10 @@ class RowSums:
         exact.
         """
         # Autograd saves arguments in the order of their names, results after them: [attn_mask], key, query, value, L, output.
-        if x.ndim != _RANK - 1 or len(operation.packed) < len(("key", "query", "value")):
+        if x.ndim != ATTENTION_RANK - 1 or len(operation.packed) < len(("key", "query", "value")):
             return None
         *others, (key_shape, key), (query_shape, query), (value_shape, _) = operation.packed
-        if {len(key_shape), len(query_shape), len(value_shape)} != {_RANK} or value_shape[:-1] != key_shape[:-1]:
+        if {len(key_shape), len(query_shape), len(value_shape)} != {ATTENTION_RANK} or value_shape[:-1] != key_shape[:-1]:
             return None
         batch, heads, rows, _ = query_shape
         if tuple(x.shape[:2]) != (batch, heads) or x.shape[2] < rows or heads % key_shape[1]:
@@ -64,7 +65,7 @@ class RowSums:
         if all(_lossless(holder) for holder in (query, key)):
             return None
         # The module computes Q and K from tensors of its own, of lower ranks.
-        mask = others[-1][1] if others and (operation.function == _FUSED or len(others[-1][0]) == _RANK) else None
+        mask = others[-1][1] if others and (operation.function == _FUSED or len(others[-1][0]) == ATTENTION_RANK) else None
         return cls(x, query, key, mask, *_scale_and_causal(operation))
 
     @property

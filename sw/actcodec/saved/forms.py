@@ -64,12 +64,12 @@ class Exact:
 class BitForm:
     """A tensor of zeros and one other value, in one bit per value; exact.
 
-    It holds boolean masks, and the float masks of dropout (0 and 1 / (1 - p)).
+    It holds boolean masks, and the float masks of dropout (0 and 1 / (1 - p)) and of attention (0 and minus infinity).
     """
 
-    def __init__(self, x: Tensor, scale: Tensor) -> None:
+    def __init__(self, x: Tensor, other: Tensor) -> None:
         self._layout = Layout.of(x)
-        self._scale = scale
+        self._other = other
         flat = self._layout.in_memory_order(x)
         self._count = flat.numel()
         self._bytes = torch.empty(wide_bytes(self._count, 1), dtype=torch.uint8, device=x.device)
@@ -78,7 +78,7 @@ class BitForm:
 
     @classmethod
     def of(cls, x: Tensor) -> BitForm | None:
-        """Return the packed form, or None if ``x`` has values other than zero and one positive number."""
+        """Return the packed form, or None if ``x`` has values other than zero and one other number."""
         if Layout.of(x).overlaps or x.numel() == 0:
             return None
         if x.dtype == torch.bool:
@@ -88,27 +88,27 @@ class BitForm:
         flat = Layout.of(x).in_memory_order(x)
         if len(set(flat[:_FEW].tolist())) > _VALUES_OF_MASKS:  # most tensors that are no masks show it at once
             return None
-        scale = flat.amax()
-        if not bool((scale > 0) & torch.isfinite(scale)):
+        most = flat.amax()
+        other = torch.where(most > 0, most, flat.amin())
+        if not bool((other != 0) & ~other.isnan()):
             return None
         for part in parts(flat.numel()):
             values = flat[part]
             # -0.0 would come back as 0.0, which is equal but has other bits.
-            if not bool((((values == 0) & ~torch.signbit(values)) | (values == scale)).all()):
+            if not bool((((values == 0) & ~torch.signbit(values)) | (values == other)).all()):
                 return None
-        return cls(x, scale)
+        return cls(x, other)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the mask and of the scale."""
-        return self._bytes.numel() + self._scale.element_size()
+        """Bytes of the mask and of the other value."""
+        return self._bytes.numel() + self._other.element_size()
 
     def tensor(self) -> Tensor:
         """Return the mask."""
-        flat = torch.empty(self._count, dtype=self._layout.dtype, device=self._layout.device)
+        flat = torch.zeros(self._count, dtype=self._layout.dtype, device=self._layout.device)
         for part in parts(self._count):
-            flat[part] = take_wide(self._bytes, 1, self._count, part, torch.uint8)
-            flat[part] *= self._scale
+            flat[part].masked_fill_(take_wide(self._bytes, 1, self._count, part, torch.uint8).view(torch.bool), self._other)
         return self._layout.from_memory_order(flat)
 
 

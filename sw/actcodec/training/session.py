@@ -31,7 +31,7 @@ from actcodec.codecs.tensor_kinds import kind_of, part_of, parts_in
 from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.policy import EXACT, SavedTensor
 from actcodec.saved.arithmetic import NoFunctionModes, autocast_off
-from actcodec.saved.attention import RowSums, without_dropout
+from actcodec.saved.attention import ATTENTION_RANK, RowSums, without_dropout
 from actcodec.saved.cache import CacheHit, CachePlace, TensorCache
 from actcodec.saved.call_stack import (
     checkpoint_saves,
@@ -376,8 +376,11 @@ class Session:
             return self._counted(facts, replace(tensor, producer="mask"), self._compression.kept_as(x, kind, form))
         if auxiliary:
             # Made inside the operation and not differentiable: a statistic.
-            sums = RowSums.of(x, operation) if operation is not None and operation.name == "attention" else None
-            return self._uncounted(STATISTICS, sums or Exact(x, facts.nbytes), facts.nbytes)
+            within: Form | None = None
+            if operation is not None and operation.name == "attention":
+                may_be_mask = x.ndim == ATTENTION_RANK and self._compression.companions  # a float copy of booleans
+                within = BitForm.of(x) if may_be_mask else RowSums.of(x, operation)
+            return self._uncounted(STATISTICS, within or Exact(x, facts.nbytes), facts.nbytes)
         codec = self._compression.codec_for(facts, tensor)
         kept = self._compression.kept(facts, tensor, codec)
         saved = self._counted(facts, tensor, kept)

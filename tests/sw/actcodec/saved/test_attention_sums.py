@@ -144,3 +144,28 @@ def test_nothing_is_computed_again_of_what_is_exact(codec, rebuilt):
     ):
         assert torch.equal(mine, other)
     assert not rebuilt
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("module", [False, True])
+def test_float_copies_of_boolean_masks_take_a_bit(module, dtype):
+    """Torch makes such a copy in each layer; the gradients are those with the copy as it is."""
+    torch.manual_seed(3)
+    layer, x = nn.MultiheadAttention(32, 2, batch_first=True, dtype=dtype), torch.randn(3, 40, 32, dtype=dtype)
+    seen = torch.arange(40) < torch.tensor([40, 31, 9])[:, None]
+    found = []
+    for mask in (seen[:, None, None], torch.where(seen, 0.0, -torch.inf).to(dtype)[:, None, None]):
+        layer.zero_grad()
+        with actcodec.compress_activations(layer, "int8-rows") as stats:
+            if module:
+                y = layer(x, x, x, need_weights=False, key_padding_mask=~seen if mask.dtype == torch.bool else mask[:, 0, 0])[0]
+            else:
+                q, k, v = F.linear(x, layer.in_proj_weight).unflatten(2, (3, 2, -1)).permute(2, 0, 3, 1, 4)
+                y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.expand(-1, 1, 40, -1).contiguous())
+            loss = y.float().square().mean()
+        loss.backward()
+        found.append((layer.in_proj_weight.grad, stats.not_counted.get("statistics and copies within operations", 0)))
+    assert torch.equal(found[0][0], found[1][0])
+    if not module:
+        sums = 3 * 2 * 40 * 4
+        assert found[0][1] <= 3 * 40 * 40 // 8 + 4 + sums

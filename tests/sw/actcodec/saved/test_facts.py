@@ -105,6 +105,16 @@ def test_a_mask_is_told_whatever_its_first_values_are(zeros, last):
         assert form is None
 
 
+@pytest.mark.parametrize("other", [-1.0, float("-inf"), float("inf"), torch.finfo(torch.float32).min])
+def test_the_other_value_of_a_mask_may_be_any(other):
+    x = torch.tensor([[0.0, other, 0.0, 0.0, other] * 30])
+    form = BitForm.of(x)
+    assert form.nbytes == -(-x.numel() // 8) + 4
+    assert torch.equal(form.tensor(), x)
+    x[0, -1] = 1.0
+    assert BitForm.of(x) is None
+
+
 class Attention(nn.Module):
     def __init__(self):
         super().__init__()
