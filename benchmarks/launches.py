@@ -26,7 +26,7 @@ from torch import nn
 
 _BATCH = 4
 _CODECS = (
-    *("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "brc", "division", "actnn", "blpa", "actnn-sample"),
+    *("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "brc", "division", "actnn", "blpa", "autoquant", "actnn-sample"),
     *("int8-rows", "mxint8", "nvfp4"),
 )
 _POLICIES = ("none", "sfpr", "jpeg-act", "jpeg-gmc", "blpa-coded", "transformer")

@@ -26,6 +26,7 @@ _MAGNITUDE, _QUIET_NAN, _QUIET_HALF = tl.constexpr(0x7FFFFFFF), tl.constexpr(0x7
 #: Summand that leaves no bits for fractions.
 _SHIFTER = tl.constexpr(1.5 * 2.0**23)
 _SCALE_MOST, _SCALE_NAN = tl.constexpr(spec.SCALE_MOST), tl.constexpr(spec.SCALE_NAN)
+_SCALE_BIAS = tl.constexpr(spec.SCALE_BIAS)
 #: Number by which the largest magnitude is divided for the scale of a tensor, and the least scale.
 _WHOLE = tl.constexpr(nvfp4.GREATEST_SCALE * nvfp4.GREATEST)
 _LEAST_TENSOR = tl.constexpr(nvfp4.LEAST_TENSOR_SCALE)
@@ -115,7 +116,7 @@ def _mx_codes_kernel(
         scales = tl.where(largest == INFINITY, _SCALE_MOST, scales)
     scales = tl.minimum(tl.maximum(scales, 0), _SCALE_MOST)
     scales = tl.where(largest > INFINITY, _SCALE_NAN, scales)
-    codes = _element_codes(x * per_row(_power_of_two(-(scales - _BIAS)), rows), whole, element)
+    codes = _element_codes(x * per_row(_power_of_two(-(scales - _SCALE_BIAS)), rows), whole, element)
     codes = tl.where(per_row(scales, rows) == _SCALE_NAN, 0, codes)
     _store_blocks(payload_ptr, scales, codes, count, bits, rows, tile_blocks)
 
@@ -169,7 +170,7 @@ def _values_kernel(
     scale = tl.load(payload_ptr + (row // rows * (1 + rows * bits))[:, None], mask=inside, other=0).to(tl.int32)
     values = tl.load(numbers_ptr + codes)
     if powers:
-        values = values * _power_of_two(tl.minimum(scale, _SCALE_MOST) - _BIAS)
+        values = values * _power_of_two(tl.minimum(scale, _SCALE_MOST) - _SCALE_BIAS)
         values = tl.where(scale == _SCALE_NAN, float("nan"), _flushed(values))
     else:
         values = values * (tl.load(scale_ptr) * tl.load(scale_numbers_ptr + scale))
